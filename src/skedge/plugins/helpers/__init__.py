@@ -1,0 +1,1 @@
+"""Helpers that several plugins share; they know no plugin."""

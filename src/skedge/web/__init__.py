@@ -1,0 +1,4 @@
+"""Pages and the JSON they read.
+
+Shows what `simulate` and `telemetry` know; decides nothing.
+"""
