@@ -12,7 +12,7 @@ help:
 $(VENV)/.run: requirements/run.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -e .
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt pyproject.toml
@@ -51,8 +51,8 @@ bench-full: $(VENV)/.dev ## all benchmarks, all sizes
 	$(BIN)/python -m bench
 
 lock: ## renew the lock files (needs uv)
-	uv pip compile -q pyproject.toml -o requirements/run.txt --python-version 3.11 --generate-hashes --universal --no-header --no-emit-index-url --no-annotate
-	uv pip compile -q pyproject.toml requirements/dev.in -o requirements/dev.txt --python-version 3.11 --generate-hashes --universal --no-header --no-emit-index-url --no-annotate
+	uv pip compile -q pyproject.toml requirements/build.in -o requirements/run.txt --python-version 3.11 --generate-hashes --universal --no-header --no-emit-index-url --no-annotate
+	uv pip compile -q pyproject.toml requirements/build.in requirements/dev.in -o requirements/dev.txt --python-version 3.11 --generate-hashes --universal --no-header --no-emit-index-url --no-annotate
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis bench/results
