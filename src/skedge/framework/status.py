@@ -1,0 +1,104 @@
+"""Outcomes of plugins as values. Upstream: `kube-scheduler/framework/interface.go` (Status, Code)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+
+class Code(IntEnum):
+    """What a plugin says of a pod (and a node). What the queue does with each stands beside it."""
+
+    SUCCESS = 0  # go on
+    ERROR = 1  # something broke: back to the queue after a backoff, reason SchedulerError
+    UNSCHEDULABLE = 2  # rejected; preemption may help; waits for an event that the plugin registered
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3  # rejected; preemption can not help; waits the same way
+    WAIT = 4  # Permit only: the pod is held back
+    SKIP = 5  # the plugin has nothing to do with this pod
+    PENDING = 6  # rejected until something outside happens; when it does there is no backoff
+
+    @property
+    def word(self) -> str:
+        """The name the reference prints and uses as a metric label."""
+        return _WORDS[self]
+
+
+_WORDS: Final = {
+    Code.SUCCESS: "Success",
+    Code.ERROR: "Error",
+    Code.UNSCHEDULABLE: "Unschedulable",
+    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UnschedulableAndUnresolvable",
+    Code.WAIT: "Wait",
+    Code.SKIP: "Skip",
+    Code.PENDING: "Pending",
+}
+REJECTED: Final = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
+
+
+class Status:
+    """A code, reasons, the plugin that said it, and for ERROR the exception behind it. Never changed once made."""
+
+    __slots__ = ("code", "error", "plugin", "reasons")
+
+    def __init__(
+        self,
+        code: Code = Code.SUCCESS,
+        *reasons: str,
+        plugin: str = "",
+        error: BaseException | None = None,
+    ) -> None:
+        self.code = code
+        self.reasons = reasons
+        self.plugin = plugin
+        self.error = error
+
+    @classmethod
+    def from_error(cls, error: BaseException, plugin: str = "") -> Status:
+        return cls(Code.ERROR, plugin=plugin, error=error)
+
+    def by(self, plugin: str) -> Status:
+        """The same outcome, said by this plugin."""
+        return Status(self.code, *self.reasons, plugin=plugin, error=self.error)
+
+    @property
+    def ok(self) -> bool:
+        return self.code is Code.SUCCESS
+
+    @property
+    def skip(self) -> bool:
+        return self.code is Code.SKIP
+
+    @property
+    def rejected(self) -> bool:
+        return self.code in REJECTED
+
+    def all_reasons(self) -> tuple[str, ...]:
+        """The error's text, if there is one, then the reasons."""
+        return (str(self.error), *self.reasons) if self.error is not None else self.reasons
+
+    @property
+    def message(self) -> str:
+        return ", ".join(self.all_reasons())
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Status)
+            and self.code == other.code
+            and self.all_reasons() == other.all_reasons()
+            and self.plugin == other.plugin
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.all_reasons(), self.plugin))
+
+    def __repr__(self) -> str:
+        who = f"{self.plugin}: " if self.plugin else ""
+        return f"<{who}{self.code.word}{' ' + self.message if self.message else ''}>"
+
+
+SUCCESS: Final = Status()
+SKIP: Final = Status(Code.SKIP)
+
+
+class PluginError(Exception):
+    """A plugin could not answer: what it raises inside an array rule, where a Status has no place. Ends the cycle."""

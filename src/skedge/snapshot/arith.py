@@ -1,0 +1,44 @@
+"""Arithmetic of Go's int64 on arrays and on plain integers: division truncates, sums and products wrap.
+
+Rules are written once and run on arrays (many rows) or on plain Python numbers (one row). Plain integers do not wrap,
+so callers give single rows as one-element arrays while any value is wide (see `NodeTable.wide`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Number = TypeVar("Number")
+
+WIDE: Final = (1 << 52) // 100
+"""From here on amount x 100 is no longer exact in float64, and soon wraps in int64."""
+
+
+def trunc_div(a: Any, b: Any) -> Any:
+    """`a / b` of Go: toward zero. `b` must not be 0. Arrays (int64) or plain integers."""
+    quotient = a // b
+    return quotient + ((quotient < 0) & (quotient * b != a))
+
+
+def where(condition: Any, yes: Any, no: Any) -> Any:
+    """`numpy.where` that stays with plain values when the condition is one."""
+    if isinstance(condition, np.ndarray):
+        return np.where(condition, yes, no)
+    return yes if condition else no
+
+
+def round_half_away(x: Any) -> Any:
+    """Go's `math.Round`, as int64 or int."""
+    if isinstance(x, np.ndarray):
+        return np.where(x >= 0, np.floor(x + 0.5), np.ceil(x - 0.5)).astype(np.int64)
+    return int(x + 0.5) if x >= 0 else -int(0.5 - x)
+
+
+def truncate(x: Any) -> Any:
+    """Go's `int64(float64)`, as int64 or int."""
+    return x.astype(np.int64) if isinstance(x, np.ndarray) else int(x)

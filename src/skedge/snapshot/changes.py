@@ -1,0 +1,53 @@
+"""Which rows changed since a reader last looked: a bounded log of (row, aspects).
+
+A position is a plain integer that only grows. A reader keeps the position up to which it is current and asks for what
+came after; one that fell behind the bounded window is told to recompute everything.
+"""
+
+from __future__ import annotations
+
+from enum import IntFlag
+from typing import Final
+
+
+class Aspect(IntFlag):
+    """What of a row changed. A cached answer is consulted again only when an aspect it reads changed."""
+
+    RESOURCES = 1  # requested, non-zero requested, number of pods
+    PODS = 2  # identity, labels, ports, volumes or deletion mark of a pod on the row
+    ALLOCATABLE = 4
+    LABELS = 8
+    TAINTS = 16  # taints and spec.unschedulable
+    IMAGES = 32
+    NODE = 64  # the Node object came or went, or a field without an aspect of its own changed
+    ALL = 127
+
+
+BITS: Final = 7
+MASK: Final = (1 << BITS) - 1
+
+
+class ChangeLog:
+    """Entries are `row << BITS | aspects`; the newest `window` to `2 * window` of them are kept."""
+
+    __slots__ = ("_base", "_entries", "_window", "position")
+
+    def __init__(self, window: int = 32768) -> None:
+        self._entries: list[int] = []
+        self._base = 0
+        self._window = window
+        self.position = 0
+
+    def append(self, row: int, aspects: int) -> None:
+        entries = self._entries
+        entries.append(row << BITS | aspects)
+        self.position += 1
+        if len(entries) > 2 * self._window:
+            del entries[: self._window]
+            self._base += self._window
+
+    def since(self, position: int, aspects: int) -> set[int] | None:
+        """Rows with one of these aspects changed after `position`; None when that lies before the window."""
+        if position < self._base:
+            return None
+        return {entry >> BITS for entry in self._entries[position - self._base :] if entry & aspects}

@@ -1,0 +1,294 @@
+"""NodeTable: the cluster as a struct of arrays, one row a node. Upstream: `pkg/scheduler/framework/types.go` (NodeInfo).
+
+A node keeps its row while its Node object *or any of its pods* exists; then the row is used again. A row without a Node
+object is a ghost (pods came before their node, or outlive it): `exists` masks it out of every answer. Work in flight
+refers to nodes by name, never by row. Only `cache` calls the methods that change the table; each change is logged, so
+that readers bring their own answers up to date row by row.
+
+                 set_node                 remove_node, no pods
+      (free) ───────────────▶ node  ───────────────────────────▶ (free)
+        │ add_pod              ▲ │ remove_node, pods left            ▲
+        └─────────▶ ghost ─────┘ └────────▶ ghost ── last pod goes ──┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from skedge.api.core import Node, Taint
+from skedge.api.quantity import milli_value, value
+from skedge.snapshot.arith import WIDE, Bools, Ints
+from skedge.snapshot.changes import Aspect, ChangeLog
+from skedge.snapshot.interning import Interner
+from skedge.snapshot.pods import CPU, PODS, PlacedPod
+
+Taints = tuple[Taint, ...]
+
+
+class LabelColumn:
+    """Value ids of one label key, a row each; -1 where the node lacks the key (or there is no node)."""
+
+    __slots__ = ("ids", "key", "values")
+
+    def __init__(self, key: str, capacity: int) -> None:
+        self.key = key
+        self.ids = np.full(capacity, -1, np.int32)
+        self.values: Interner[str] = Interner()
+
+    def set(self, row: int, text: str | None) -> None:
+        old = int(self.ids[row])
+        self.ids[row] = -1 if text is None else self.values.acquire(text)
+        if old >= 0:
+            self.values.release(old)
+
+
+class NodeTable:
+    """See the module's docstring. Arrays have `capacity` entries, of which rows below `size` have been in use."""
+
+    MAX_LABEL_COLUMNS = 512
+
+    def __init__(self, capacity: int = 64) -> None:
+        self.capacity = capacity
+        self.size = 0
+        self.count = 0  # rows with a Node object
+        self.row_of: dict[str, int] = {}
+        self.names: list[str] = []
+        self.nodes: list[Node | None] = []
+        self.pods: list[dict[str, PlacedPod]] = []  # uid -> pod, in order of arrival
+        self.log = ChangeLog()
+        self.exists: Bools = np.zeros(capacity, bool)
+        self.unschedulable: Bools = np.zeros(capacity, bool)
+        self.allowed_pods: Ints = np.zeros(capacity, np.int64)
+        self.pod_count: Ints = np.zeros(capacity, np.int64)
+        self.nonzero_cpu: Ints = np.zeros(capacity, np.int64)
+        self.nonzero_memory: Ints = np.zeros(capacity, np.int64)
+        self.allocatable: dict[str, Ints] = {}
+        self.requested: dict[str, Ints] = {}
+        self.taint_ids = np.full(capacity, -1, np.int32)
+        self.taint_sets: Interner[Taints] = Interner()
+        self.labels: dict[str, LabelColumn] = {}
+        self._free: list[int] = []
+        self._wide: set[tuple[str, str]] = set()  # ("node", name) and ("pod", uid) with amounts from WIDE on
+        self._sequence = 0
+        self.observers: list[Callable[[int, PlacedPod | None, PlacedPod | None], None]] = []
+        """Called with (row, old, new) after each pod change: how standing counters follow."""
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    @property
+    def wide(self) -> bool:
+        """Whether some amount is so large that plain integers would not behave like int64 any more."""
+        return bool(self._wide)
+
+    def label_column(self, key: str) -> LabelColumn:
+        """The column of a label key, built on first use. Least recently used ones go when there are too many."""
+        column = self.labels.pop(key, None)
+        if column is None:
+            if len(self.labels) >= self.MAX_LABEL_COLUMNS:
+                del self.labels[next(iter(self.labels))]
+            column = LabelColumn(key, self.capacity)
+            for row, node in enumerate(self.nodes):
+                if node is not None and node.metadata.labels:
+                    text = node.metadata.labels.get(key)
+                    if text is not None:
+                        column.set(row, text)
+        self.labels[key] = column
+        return column
+
+    def node(self, name: str) -> Node | None:
+        row = self.row_of.get(name)
+        return None if row is None else self.nodes[row]
+
+    # --- nodes --------------------------------------------------------------------------------------------------------
+
+    def set_node(self, node: Node) -> int:
+        """Adds or replaces the Node object of its name; returns its row."""
+        name = node.metadata.name
+        row = self.row_of.get(name)
+        if row is None:
+            row = self._take_row(name)
+        old = self.nodes[row]
+        self.nodes[row] = node
+        aspects = Aspect.NODE if old is None else Aspect(0)
+        if old is None:
+            self.exists[row] = True
+            self.count += 1
+        if old is None or old.status.allocatable != node.status.allocatable:
+            self._set_allocatable(row, name, node)
+            aspects |= Aspect.ALLOCATABLE
+        if old is None or old.metadata.labels != node.metadata.labels:
+            labels = node.metadata.labels or {}
+            for key, column in self.labels.items():
+                column.set(row, labels.get(key))
+            aspects |= Aspect.LABELS
+        if old is None or old.spec.taints != node.spec.taints or old.spec.unschedulable != node.spec.unschedulable:
+            self._set_taints(row, node.spec.taints or ())
+            self.unschedulable[row] = node.spec.unschedulable
+            aspects |= Aspect.TAINTS
+        if old is None or old.status.images != node.status.images:
+            aspects |= Aspect.IMAGES
+        if not aspects:
+            aspects = Aspect.NODE
+        self.log.append(row, Aspect.ALL if old is None else aspects)
+        return row
+
+    def remove_node(self, name: str) -> bool:
+        """Drops the Node object; its pods stay (a ghost). False when there was none."""
+        row = self.row_of.get(name)
+        if row is None or self.nodes[row] is None:
+            return False
+        self.nodes[row] = None
+        self.exists[row] = False
+        self.count -= 1
+        self.unschedulable[row] = False
+        self.allowed_pods[row] = 0
+        for column in self.allocatable.values():
+            column[row] = 0
+        self._set_taints(row, None)
+        for label_column in self.labels.values():
+            label_column.set(row, None)
+        self._wide.discard(("node", name))
+        self.log.append(row, Aspect.ALL)
+        self._release_if_empty(row)
+        return True
+
+    def _set_allocatable(self, row: int, name: str, node: Node) -> None:
+        for column in self.allocatable.values():
+            column[row] = 0
+        self.allowed_pods[row] = 0
+        wide = False
+        for resource, text in (node.status.allocatable or {}).items():
+            amount = milli_value(text) if resource == CPU else value(text)
+            wide = wide or not -WIDE < amount < WIDE
+            if resource == PODS:
+                self.allowed_pods[row] = amount
+            else:
+                self._column(self.allocatable, resource)[row] = amount
+        (self._wide.add if wide else self._wide.discard)(("node", name))
+
+    def _set_taints(self, row: int, taints: Taints | None) -> None:
+        old = int(self.taint_ids[row])
+        self.taint_ids[row] = -1 if taints is None else self.taint_sets.acquire(taints)
+        if old >= 0:
+            self.taint_sets.release(old)
+
+    # --- pods ---------------------------------------------------------------------------------------------------------
+
+    def add_pod(self, pod: PlacedPod) -> int:
+        """Puts a pod on the row of its node (a ghost row is made if there is no such node); returns the row."""
+        row = self.row_of.get(pod.node_name)
+        if row is None:
+            row = self._take_row(pod.node_name)
+        self._sequence += 1
+        pod.row, pod.sequence = row, self._sequence
+        self.pods[row][pod.uid] = pod
+        self._account(pod, row, 1)
+        self.log.append(row, Aspect.RESOURCES | Aspect.PODS)
+        for observer in self.observers:
+            observer(row, None, pod)
+        return row
+
+    def remove_pod(self, pod: PlacedPod) -> None:
+        """Takes a pod that was added off its row."""
+        row = pod.row
+        del self.pods[row][pod.uid]
+        self._account(pod, row, -1)
+        self.log.append(row, Aspect.RESOURCES | Aspect.PODS)
+        for observer in self.observers:
+            observer(row, pod, None)
+        self._release_if_empty(row)
+
+    def replace_pod(self, old: PlacedPod, new: PlacedPod) -> None:
+        """Exchanges two records of the same pod on the same node. Nothing is logged if rules see no difference."""
+        row = new.row = old.row
+        new.sequence = old.sequence
+        self.pods[row][new.uid] = new
+        aspects = 0
+        if old.node_requests is not new.node_requests or old.nonzero is not new.nonzero:
+            self._account(old, row, -1)
+            self._account(new, row, 1)
+            aspects |= Aspect.RESOURCES
+        if (
+            old.labels is not new.labels
+            or old.terminating != new.terminating
+            or old.ports is not new.ports
+            or old.priority != new.priority
+            or old.conditions != new.conditions
+        ):
+            aspects |= Aspect.PODS
+        if aspects:
+            self.log.append(row, aspects)
+            for observer in self.observers:
+                observer(row, old, new)
+
+    def _account(self, pod: PlacedPod, row: int, sign: int) -> None:
+        wide = False
+        for resource, amount in pod.node_requests:
+            column = self.requested.get(resource)
+            if column is None:
+                column = self._column(self.requested, resource)
+            if -WIDE < amount < WIDE:
+                column[row] += sign * amount
+            else:
+                wide = True
+                column[row : row + 1] += np.array([amount], np.int64) * sign  # arrays wrap without a warning
+        self.pod_count[row] += sign
+        cpu, memory = pod.nonzero
+        if wide or self._wide:
+            self.nonzero_cpu[row : row + 1] += np.array([cpu], np.int64) * sign
+            self.nonzero_memory[row : row + 1] += np.array([memory], np.int64) * sign
+        else:
+            self.nonzero_cpu[row] += sign * cpu
+            self.nonzero_memory[row] += sign * memory
+        if wide:
+            (self._wide.add if sign > 0 else self._wide.discard)(("pod", pod.uid))
+
+    # --- rows ---------------------------------------------------------------------------------------------------------
+
+    def _take_row(self, name: str) -> int:
+        if self._free:
+            row = self._free.pop()
+            self.names[row] = name
+        else:
+            row = self.size
+            if row == self.capacity:
+                self._grow()
+            self.size += 1
+            self.names.append(name)
+            self.nodes.append(None)
+            self.pods.append({})
+        self.row_of[name] = row
+        return row
+
+    def _release_if_empty(self, row: int) -> None:
+        if self.nodes[row] is None and not self.pods[row]:
+            del self.row_of[self.names[row]]
+            self.names[row] = ""
+            self._free.append(row)
+
+    def _column(self, columns: dict[str, Ints], resource: str) -> Ints:
+        column = columns.get(resource)
+        if column is None:
+            column = columns[resource] = np.zeros(self.capacity, np.int64)
+        return column
+
+    def _grow(self) -> None:
+        new = self.capacity * 2
+
+        def grown(array: Any, fill: int = 0) -> Any:
+            out = np.full(new, fill, array.dtype)
+            out[: len(array)] = array
+            return out
+
+        self.exists, self.unschedulable = grown(self.exists), grown(self.unschedulable)
+        self.allowed_pods, self.pod_count = grown(self.allowed_pods), grown(self.pod_count)
+        self.nonzero_cpu, self.nonzero_memory = grown(self.nonzero_cpu), grown(self.nonzero_memory)
+        self.allocatable = {name: grown(column) for name, column in self.allocatable.items()}
+        self.requested = {name: grown(column) for name, column in self.requested.items()}
+        self.taint_ids = grown(self.taint_ids, -1)
+        for label_column in self.labels.values():
+            label_column.ids = grown(label_column.ids, -1)
+        self.capacity = new

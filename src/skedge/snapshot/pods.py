@@ -1,0 +1,279 @@
+"""A pending pod (`PodInfo`) and a pod on a node (`PlacedPod`), as rules see them.
+
+Both answer to the same attribute names, so that hints, listers and preemption need not know which they hold. A PodInfo
+keeps the decoded object; a PlacedPod keeps only what placing other pods needs, with equal parts shared, so that 150,000
+of them stay small. Upstream: `pkg/scheduler/framework/types.go` (PodInfo), `NodeInfo.AddPod`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+from skedge.api.core import Affinity, Container, Pod, PodCondition, PodResourceClaim, Toleration, Volume
+from skedge.api.meta import OwnerReference
+from skedge.api.requests import is_scalar, nonzero_requests, pod_requests
+from skedge.api.ports import HostPort, host_ports
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+PODS: Final = "pods"
+
+Requests = tuple[tuple[str, int], ...]
+"""(resource, amount), cpu in milli and all else in whole units: cpu, memory and ephemeral-storage where asked for, then
+extended and other scalar resources by name. Resources the scheduler does not track are left out."""
+
+_FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+_shared: dict[Hashable, Any] = {}
+_SHARED_LIMIT: Final = 200_000
+T = TypeVar("T", bound=Hashable)
+
+
+def share(value: T) -> T:
+    """The first equal value seen: placed pods of one Deployment hold the same request vector, ports and labels."""
+    found = _shared.get(value)
+    if found is None:
+        if len(_shared) >= _SHARED_LIMIT:
+            _shared.clear()
+        _shared[value] = found = value
+    return found  # type: ignore[no-any-return]
+
+
+def share_labels(labels: dict[str, str] | None) -> dict[str, str]:
+    """An equal label map that others use too. Nobody writes into label maps."""
+    if not labels:
+        return _NO_LABELS
+    key = ("labels", tuple(labels.items()))
+    found: dict[str, str] | None = _shared.get(key)
+    if found is None:
+        if len(_shared) >= _SHARED_LIMIT:
+            _shared.clear()
+        _shared[key] = found = labels
+    return found
+
+
+_NO_LABELS: Final[dict[str, str]] = {}
+
+
+def tracked(requests: dict[str, int]) -> Requests:
+    """Requests in the fixed order, without the resources the scheduler does not track."""
+    first = tuple((name, requests[name]) for name in _FIRST if name in requests)
+    if len(first) == len(requests):
+        return first
+    return first + tuple(sorted((n, v) for n, v in requests.items() if n not in _FIRST and is_scalar(n)))
+
+
+def seconds(time: str | None) -> float | None:
+    """RFC 3339 as seconds since the epoch."""
+    return None if not time else datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
+
+
+class PodInfo:
+    """A pod to be placed: the decoded object and what is computed from it, once and only when asked for."""
+
+    __slots__ = ("_caches", "key", "labels", "name", "namespace", "pod", "priority", "uid")
+
+    def __init__(self, pod: Pod) -> None:
+        meta = pod.metadata
+        self.pod = pod
+        self.namespace = meta.namespace
+        self.name = meta.name
+        self.key = f"{meta.namespace}/{meta.name}"
+        self.uid = meta.uid
+        self.labels: dict[str, str] = meta.labels or _NO_LABELS
+        self.priority = pod.spec.priority or 0
+        self._caches: dict[str, Any] = {}
+
+    def cached(self, what: str) -> Any:
+        """A value plugins keep with the pod (compiled terms, a fragment), or None."""
+        return self._caches.get(what)
+
+    def cache(self, what: str, value: Any) -> None:
+        self._caches[what] = value
+
+    @property
+    def requests(self) -> Requests:
+        """Effective requests as Filter counts them: with pod-level resources, without status. Upstream: `fit.go`."""
+        found: Requests | None = self._caches.get("requests")
+        if found is None:
+            found = self._caches["requests"] = share(tracked(pod_requests(self.pod)))
+        return found
+
+    @property
+    def node_requests(self) -> Requests:
+        """Requests as a node accounts for them once the pod is on it (status of an in-place resize included)."""
+        status = self.pod.status
+        if not (status.container_statuses or status.init_container_statuses or status.resources):
+            return self.requests
+        found: Requests | None = self._caches.get("node_requests")
+        if found is None:
+            found = self._caches["node_requests"] = share(tracked(pod_requests(self.pod, use_status=True)))
+        return found
+
+    @property
+    def nonzero(self) -> tuple[int, int]:
+        """(milli cpu, memory bytes) with 100m and 200Mi for containers that ask for none."""
+        found: tuple[int, int] | None = self._caches.get("nonzero")
+        if found is None:
+            found = self._caches["nonzero"] = share(nonzero_requests(self.pod))
+        return found
+
+    @property
+    def ports(self) -> tuple[HostPort, ...]:
+        found: tuple[HostPort, ...] | None = self._caches.get("ports")
+        if found is None:
+            found = self._caches["ports"] = share(host_ports(self.pod))
+        return found
+
+    @property
+    def node_name(self) -> str:
+        return self.pod.spec.node_name
+
+    @property
+    def nominated_node_name(self) -> str:
+        return self.pod.status.nominated_node_name
+
+    @property
+    def scheduler_name(self) -> str:
+        return self.pod.spec.scheduler_name
+
+    @property
+    def resource_version(self) -> str:
+        return self.pod.metadata.resource_version
+
+    @property
+    def terminating(self) -> bool:
+        return self.pod.metadata.deletion_timestamp is not None
+
+    @property
+    def start_time(self) -> float | None:
+        return seconds(self.pod.status.start_time)
+
+    @property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        return self.pod.spec.tolerations or ()
+
+    @property
+    def affinity(self) -> Affinity | None:
+        return self.pod.spec.affinity
+
+    @property
+    def volumes(self) -> tuple[Volume, ...]:
+        return self.pod.spec.volumes or ()
+
+    @property
+    def resource_claims(self) -> tuple[PodResourceClaim, ...]:
+        return self.pod.spec.resource_claims or ()
+
+    @property
+    def conditions(self) -> tuple[PodCondition, ...]:
+        return self.pod.status.conditions or ()
+
+    @property
+    def group(self) -> str | None:
+        """Name of the pod group, if the pod belongs to one."""
+        found = self.pod.spec.scheduling_group
+        return found.pod_group_name if found is not None else None
+
+    @property
+    def owner(self) -> OwnerReference | None:
+        """The controller."""
+        return self.pod.metadata.controller()
+
+    def containers(self) -> tuple[Container, ...]:
+        """Init containers, then regular ones."""
+        return (*(self.pod.spec.init_containers or ()), *(self.pod.spec.containers or ()))
+
+    def __repr__(self) -> str:
+        return f"<PodInfo {self.key}>"
+
+
+class PlacedPod:
+    """A pod with a node, assumed or confirmed. Immutable: a change makes a new record (`row` and `sequence` aside)."""
+
+    __slots__ = (
+        "affinity",
+        "conditions",
+        "gated",
+        "group",
+        "key",
+        "labels",
+        "name",
+        "namespace",
+        "node_name",
+        "node_requests",
+        "nominated_node_name",
+        "nonzero",
+        "owner",
+        "ports",
+        "priority",
+        "resource_claims",
+        "resource_version",
+        "row",
+        "scheduler_name",
+        "sequence",
+        "start_time",
+        "terminating",
+        "tolerations",
+        "uid",
+        "volumes",
+    )
+
+    def __init__(self, info: PodInfo, node_name: str) -> None:
+        self.key = info.key
+        self.uid = info.uid
+        self.namespace = info.namespace
+        self.name = info.name
+        self.node_name = node_name
+        self.labels = share_labels(info.labels)
+        self.priority = info.priority
+        self.node_requests = info.node_requests
+        self.nonzero = info.nonzero
+        self.ports = info.ports
+        self.scheduler_name = info.scheduler_name
+        self.resource_version = info.resource_version
+        self.nominated_node_name = info.nominated_node_name
+        self.terminating = info.terminating
+        self.start_time = info.start_time
+        self.gated = bool(info.pod.spec.scheduling_gates)
+        self.tolerations = info.tolerations
+        spec_affinity = info.affinity
+        self.affinity = (
+            spec_affinity
+            if spec_affinity is not None and (spec_affinity.pod_affinity or spec_affinity.pod_anti_affinity)
+            else None
+        )
+        self.volumes = tuple(v for v in info.volumes if _matters(v)) if info.volumes else ()
+        self.resource_claims = info.resource_claims
+        self.conditions = info.conditions
+        self.group = info.group
+        self.owner = info.owner
+        self.row = -1
+        self.sequence = 0  # order of arrival on its node
+
+    def __repr__(self) -> str:
+        return f"<PlacedPod {self.key} on {self.node_name}>"
+
+
+def _matters(volume: Volume) -> bool:
+    """Whether a volume has a source that counts for other pods (not configMap, secret, emptyDir, hostPath, ...)."""
+    return any(
+        source is not None
+        for source in (
+            volume.persistent_volume_claim,
+            volume.ephemeral,
+            volume.gce_persistent_disk,
+            volume.aws_elastic_block_store,
+            volume.iscsi,
+            volume.rbd,
+            volume.azure_disk,
+            volume.azure_file,
+            volume.cinder,
+            volume.vsphere_volume,
+            volume.portworx_volume,
+            volume.csi,
+        )
+    )
