@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from skedge.api.core import Pod, PreferredSchedulingTerm
 from skedge.api.labels import (
@@ -27,6 +27,19 @@ from skedge.api.labels import (
 from skedge.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 
 FIELD_OPERATORS: Final = (IN, NOT_IN)
+NAME_FIELD: Final = "metadata.name"
+
+
+class FieldRequirement(NamedTuple):
+    """One condition on a field of a node. Only `metadata.name` is known; any other field reads as empty."""
+
+    key: str
+    equal: bool
+    value: str
+
+    def matches(self, node_name: str) -> bool:
+        """Whether a node with this name satisfies the requirement."""
+        return (self.value == (node_name if self.key == NAME_FIELD else "")) == self.equal
 
 
 class NodeTerm:
@@ -37,14 +50,14 @@ class NodeTerm:
     def __init__(self, term: NodeSelectorTerm, path: str) -> None:
         errors: list[str] = []
         self.labels: Selector = Selector(_requirements(term.match_expressions or (), path, errors))
-        self.fields: Selector = Selector(_field_requirements(term.match_fields or (), path, errors))
+        self.fields: tuple[FieldRequirement, ...] = _field_requirements(term.match_fields or (), path, errors)
         self.errors: tuple[str, ...] = tuple(errors)
 
     def matches(self, node_name: str, labels: Mapping[str, str] | None) -> bool:
         """Whether the node matches; never with errors. A node without a name is not asked for its fields."""
         if self.errors or not self.labels.matches(labels):
             return False
-        return not node_name or self.fields.matches({"metadata.name": node_name})
+        return not node_name or all(each.matches(node_name) for each in self.fields)
 
 
 class NodeTerms:
@@ -132,9 +145,10 @@ def _requirements(written: Sequence[NodeSelectorRequirement], path: str, errors:
     return found
 
 
-def _field_requirements(written: Sequence[NodeSelectorRequirement], path: str, errors: list[str]) -> list[Requirement]:
-    """Field requirements with the one value they take. Their keys are not checked: a field a node lacks reads as ""."""
-    found: list[Requirement] = []
+def _field_requirements(
+    written: Sequence[NodeSelectorRequirement], path: str, errors: list[str]
+) -> tuple[FieldRequirement, ...]:
+    found: list[FieldRequirement] = []
     for i, each in enumerate(written):
         where = f"{path}.matchFields[{i}]"
         values = each.values or ()
@@ -144,8 +158,8 @@ def _field_requirements(written: Sequence[NodeSelectorRequirement], path: str, e
             text = json.dumps(list(values), ensure_ascii=False) if values else "null"
             errors.append(invalid(f"{where}.values", text, "must have one element"))
         else:
-            found.append(Requirement(each.key, each.operator, values))
-    return found
+            found.append(FieldRequirement(each.key, each.operator == IN, values[0]))
+    return tuple(found)
 
 
 def _not_supported(path: str, operator: str, supported: Sequence[str]) -> str:

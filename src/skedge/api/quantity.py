@@ -71,7 +71,7 @@ class Quantity:
             result, rest = divmod(self._unscaled, _pow10(-shift))
             if rest:
                 return None
-        return result if -(1 << 52) < result < 1 << 52 else None
+        return result if -(1 << 48) < result < 1 << 48 else None
 
     def _scaled(self, exponent: int) -> int:
         shift = self._exponent - exponent
