@@ -174,7 +174,7 @@ def checked_requirement(key: str, operator: str, values: Sequence[str], path: st
     errors: list[str] = []
     if problems := qualified_name_problems(key):
         errors.append(invalid(f"{prefix}key", quote(key), "; ".join(problems)))
-    written = json.dumps(list(values), ensure_ascii=False) if values else "null"
+    written = quote_all(values)
     if operator in (IN, NOT_IN):
         if not values:
             errors.append(invalid(f"{prefix}values", written, "for 'in', 'notin' operators, values set can't be empty"))
@@ -213,3 +213,8 @@ def invalid(path: str, written: str, what: str) -> str:
 def quote(text: str) -> str:
     """The text in double quotes, as messages show it."""
     return json.dumps(text, ensure_ascii=False)
+
+
+def quote_all(texts: Sequence[str]) -> str:
+    """The list as messages show it; an empty one as `null`."""
+    return json.dumps(list(texts), ensure_ascii=False, separators=(",", ":")) if texts else "null"

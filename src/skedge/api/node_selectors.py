@@ -7,7 +7,6 @@ Upstream: `staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity/n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -23,6 +22,7 @@ from skedge.api.labels import (
     from_set,
     invalid,
     quote,
+    quote_all,
 )
 from skedge.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 
@@ -155,8 +155,7 @@ def _field_requirements(
         if each.operator not in FIELD_OPERATORS:
             errors.append(_not_supported(where, each.operator, FIELD_OPERATORS))
         elif len(values) != 1:
-            text = json.dumps(list(values), ensure_ascii=False) if values else "null"
-            errors.append(invalid(f"{where}.values", text, "must have one element"))
+            errors.append(invalid(f"{where}.values", quote_all(values), "must have one element"))
         else:
             found.append(FieldRequirement(each.key, each.operator == IN, values[0]))
     return tuple(found)
