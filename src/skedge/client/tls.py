@@ -1,0 +1,107 @@
+"""TLS settings of a client and the `ssl.SSLContext` made of them, rebuilt when certificate files are rotated."""
+
+from __future__ import annotations
+
+import base64
+import os
+import ssl
+import tempfile
+from dataclasses import dataclass
+
+from skedge.client.errors import KubeconfigError
+
+
+@dataclass(frozen=True, slots=True)
+class TlsConfig:
+    """Where trust and our own certificate come from; data wins over files. `server_name` replaces the host name (SNI).
+
+    `origin` maps a field (`ca`, `cert`, `key`) to its place in the kubeconfig, for errors.
+    """
+
+    ca_data: bytes = b""
+    ca_file: str = ""
+    cert_data: bytes = b""
+    cert_file: str = ""
+    key_data: bytes = b""
+    key_file: str = ""
+    insecure: bool = False
+    server_name: str = ""
+    origin: tuple[tuple[str, str], ...] = ()
+
+    def where(self, what: str) -> str:
+        return dict(self.origin).get(what, what)
+
+    @property
+    def is_set(self) -> bool:
+        """Whether anything here asks for TLS, so that a server without scheme means https."""
+        return bool(self.ca_data or self.ca_file or self.cert_data or self.cert_file or self.insecure)
+
+    def fingerprint(self) -> tuple[tuple[str, int, int], ...]:
+        """Changes when one of the files is replaced."""
+        found = []
+        for name in (self.ca_file, self.cert_file, self.key_file):
+            if name:
+                try:
+                    stat = os.stat(name)
+                    found.append((name, stat.st_mtime_ns, stat.st_ino))
+                except OSError:
+                    found.append((name, 0, 0))
+        return tuple(found)
+
+    def ca_base64(self) -> str:
+        """The trusted certificates as an exec plugin gets them."""
+        pem = self.ca_data or (self._read(self.ca_file, "ca") if self.ca_file else b"")
+        return base64.b64encode(pem).decode("ascii")
+
+    def context(self, certificate: tuple[bytes, bytes] | None = None) -> ssl.SSLContext:
+        """Build the context; `certificate` (PEM certificate, key) from a plugin takes the place of the configured one.
+
+        Raises KubeconfigError naming the field whose file or data cannot be used.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.set_alpn_protocols(["http/1.1"])
+        if self.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        elif self.ca_data or self.ca_file:
+            pem = self.ca_data or self._read(self.ca_file, "ca")
+            try:
+                context.load_verify_locations(cadata=pem.decode("ascii"))
+            except (ssl.SSLError, ValueError) as error:
+                raise KubeconfigError(f"{self.where('ca')}: holds no usable PEM certificate ({_why(error)})") from None
+        else:
+            context.load_default_certs()
+        if certificate is not None:
+            self._load_pair(context, certificate[0], certificate[1])
+        elif self.cert_data or self.cert_file:
+            cert = self.cert_data or self._read(self.cert_file, "cert")
+            key = self.key_data or self._read(self.key_file, "key")
+            self._load_pair(context, cert, key)
+        return context
+
+    def _read(self, name: str, what: str) -> bytes:
+        try:
+            with open(name, "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise KubeconfigError(f"{self.where(what)}: {name}: {(error.strerror or str(error)).lower()}") from None
+
+    def _load_pair(self, context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
+        # The ssl module reads certificates from files only. mkstemp files are readable by us alone.
+        handle, name = tempfile.mkstemp(prefix="client-", suffix=".pem")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(cert.rstrip() + b"\n" + key)
+            context.load_cert_chain(name, password=lambda: b"")
+        except (ssl.SSLError, OSError, ValueError) as error:
+            where = self.where("cert")
+            raise KubeconfigError(
+                f"{where}: the client certificate and its key cannot be used ({_why(error)})"
+            ) from None
+        finally:
+            os.unlink(name)
+
+
+def _why(error: Exception) -> str:
+    reason = getattr(error, "reason", None)
+    return str(reason or error).replace("_", " ").lower()

@@ -1,0 +1,336 @@
+"""The wire under `RestClient`: one object behind a small interface, so that tests inject faults and hot verbs can move.
+
+`HttpTransport` speaks HTTP/1.1 through aiohttp with a pool of connections, presents the credentials, renews them when
+they expire or are refused, and re-reads rotated certificate files. Library errors become this package's own here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import io
+import os
+import socket
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from skedge.client.clientconfig import ClientConfig
+from skedge.client.errors import (
+    CertificateError,
+    ClientError,
+    ConnectionFailed,
+    ConnectionLost,
+    ConnectionRefused,
+    RequestTimeout,
+    one_line,
+)
+from skedge.clock import Clock, RealClock
+
+DEFAULT_CONNECTIONS = 48
+CERTIFICATE_CHECK_PERIOD = 60.0
+"""Seconds between looks at the certificate files."""
+_LARGE_BODY = 1 << 20
+_NO_LIMIT = aiohttp.ClientTimeout(total=None, sock_connect=30)
+
+
+@dataclass(slots=True)
+class Response:
+    """A complete answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Stream(Protocol):
+    """An answer whose body is still coming."""
+
+    status: int
+    headers: Mapping[str, str]
+
+    async def next_chunk(self) -> bytes:
+        """What has arrived of the body, in pieces of any size; empty at its end. Raises when the connection breaks."""
+        ...
+
+    async def read(self) -> bytes:
+        """The rest of the body."""
+        ...
+
+
+class Transport(Protocol):
+    """How requests reach a server. `target` is path and query, already percent-encoded.
+
+    Raises the `ConnectionFailed` family and `RequestTimeout`; an HTTP error status is an answer, not an error.
+    """
+
+    host: str
+
+    async def request(
+        self, method: str, target: str, body: bytes | None = None, content_type: str = "", timeout: float | None = None
+    ) -> Response: ...
+
+    def stream(self, target: str, idle_timeout: float) -> AbstractAsyncContextManager[Stream]:
+        """GET `target`; no byte for `idle_timeout` seconds raises RequestTimeout."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class HttpTransport:
+    """aiohttp's client, set up once. Must be created and closed on the event loop that uses it."""
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        *,
+        user_agent: str = "skedge",
+        connections: int = DEFAULT_CONNECTIONS,
+        clock: Clock | None = None,
+    ) -> None:
+        self._config, self._credentials = config, config.credentials
+        self._clock: Clock = clock or RealClock()
+        self._base = config.server
+        self.host = config.server.partition("://")[2].partition("/")[0]
+        self._headers = CIMultiDict([("User-Agent", user_agent), ("Accept", "application/json"), *config.headers])
+        self._prepared: tuple[int, CIMultiDict[str]] = (-1, self._headers)
+        self._tls = config.server.startswith("https:")
+        self._ssl: ssl.SSLContext | bool = True
+        self._certificate = config.credentials.certificate
+        self._fingerprint: tuple[tuple[str, int, int], ...] = ()
+        self._next_check = -1.0
+        self._tls_lock = asyncio.Lock()
+        self._server_name = config.tls.server_name or None
+        self._proxy = URL(config.proxy) if config.proxy else None
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=connections, limit_per_host=0, keepalive_timeout=60, socket_factory=_keepalive_socket
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            skip_auto_headers=("Accept-Encoding", "Content-Type"),
+        )
+        # A watch holds its connection for minutes: it must not take one from the pool that bindings wait for.
+        self._stream_session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60, socket_factory=_keepalive_socket),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            skip_auto_headers=("Accept-Encoding", "Content-Type"),
+            read_bufsize=1 << 18,
+        )
+
+    async def request(
+        self, method: str, target: str, body: bytes | None = None, content_type: str = "", timeout: float | None = None
+    ) -> Response:
+        headers = await self._ready()
+        generation = self._prepared[0]
+        response = await self._send(headers, method, target, body, content_type, timeout)
+        if response.status == 401 and await self._credentials.refresh(generation):
+            response = await self._send(await self._ready(), method, target, body, content_type, timeout)
+        return response
+
+    async def _send(
+        self,
+        headers: CIMultiDict[str],
+        method: str,
+        target: str,
+        body: bytes | None,
+        content_type: str,
+        timeout: float | None,
+    ) -> Response:
+        data: bytes | io.BytesIO | None = body
+        if body is not None:
+            headers = headers.copy()
+            headers["Content-Type"] = content_type
+            if len(body) >= _LARGE_BODY:
+                data = io.BytesIO(body)
+        try:
+            response = await self._session.request(
+                method,
+                URL(self._base + target, encoded=True),
+                data=data,
+                headers=headers,
+                ssl=self._ssl,
+                server_hostname=self._server_name,
+                proxy=self._proxy,
+                allow_redirects=False,
+                timeout=_NO_LIMIT if timeout is None else aiohttp.ClientTimeout(total=timeout, sock_connect=30),
+            )
+            return Response(response.status, response.headers, await response.read())
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise self._translate(error, f"{method} {target.partition('?')[0]}") from error
+
+    @asynccontextmanager
+    async def stream(self, target: str, idle_timeout: float) -> AsyncIterator[Stream]:
+        what = f"GET {target.partition('?')[0]}"
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=idle_timeout)
+        for attempt in (0, 1):
+            headers = await self._ready()
+            generation = self._prepared[0]
+            try:
+                response = await self._stream_session.get(
+                    URL(self._base + target, encoded=True),
+                    headers=headers,
+                    ssl=self._ssl,
+                    server_hostname=self._server_name,
+                    proxy=self._proxy,
+                    allow_redirects=False,
+                    timeout=timeout,
+                )
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                raise self._translate(error, what) from error
+            if response.status == 401 and attempt == 0:
+                async with response:
+                    body = await response.read()
+                if await self._credentials.refresh(generation):
+                    continue
+                yield _Answered(response.status, response.headers, body)
+                return
+            break
+        try:
+            yield _HttpStream(self, response, what)
+        finally:
+            response.close()
+
+    async def close(self) -> None:
+        await self._session.close()
+        await self._stream_session.close()
+
+    async def _ready(self) -> CIMultiDict[str]:
+        """Headers with valid credentials, after bringing credentials and TLS context up to date where that is due."""
+        credentials = self._credentials
+        if not credentials.fresh():
+            await credentials.refresh()
+        if self._tls and self._tls_due():
+            await self._renew_tls()
+        generation, headers = self._prepared
+        if generation != credentials.generation:
+            headers = self._headers.copy()
+            if credentials.authorization:
+                headers["Authorization"] = credentials.authorization
+            self._prepared = (credentials.generation, headers)
+        return headers
+
+    def _tls_due(self) -> bool:
+        return self._clock.monotonic() >= self._next_check or self._credentials.certificate is not self._certificate
+
+    async def _renew_tls(self) -> None:
+        async with self._tls_lock:
+            if not self._tls_due():
+                return  # somebody else did it meanwhile
+            certificate = self._credentials.certificate
+            fingerprint = self._config.tls.fingerprint()
+            needed = self._ssl is True or certificate is not self._certificate
+            if needed or fingerprint != self._fingerprint:
+                # A new context means new connections; those of the old one finish their requests and are dropped.
+                try:
+                    self._ssl = await asyncio.to_thread(self._config.tls.context, certificate)
+                    self._certificate, self._fingerprint = certificate, fingerprint
+                except ClientError:
+                    if needed:
+                        raise
+                    # Half-written files: the old ones still serve, look again at the next check.
+            self._next_check = self._clock.monotonic() + CERTIFICATE_CHECK_PERIOD
+
+    def _translate(self, error: Exception, what: str) -> ClientError:
+        host = self.host
+        if isinstance(error, TimeoutError):  # aiohttp's timeouts are TimeoutErrors too
+            return RequestTimeout(f"{what}: {host} did not answer in time")
+        if isinstance(error, (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError, ssl.SSLError)):
+            self._next_check = -1.0
+            return CertificateError(f"cannot connect to {host}: {_tls_problem(error)}")
+        if isinstance(error, aiohttp.ClientProxyConnectionError):
+            return ConnectionFailed(f"cannot connect to the proxy {self._proxy_name()}: {_os_problem(error)}")
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            return ConnectionFailed(f"the proxy {self._proxy_name()} answered {error.status} {error.message}")
+        if isinstance(error, aiohttp.ClientConnectorError):
+            problem = f"cannot connect to {host}: {_os_problem(error)}"
+            refused = isinstance(error.os_error, ConnectionRefusedError) or error.os_error.errno == errno.ECONNREFUSED
+            return ConnectionRefused(problem) if refused else ConnectionFailed(problem)
+        if isinstance(error, aiohttp.ServerDisconnectedError):
+            return ConnectionLost(f"{what}: {host} closed the connection")
+        return ConnectionLost(f"{what}: the connection to {host} broke: {one_line(error)}")
+
+    def _proxy_name(self) -> str:
+        return str(self._proxy.with_user(None)) if self._proxy else ""
+
+
+class _HttpStream:
+    def __init__(self, transport: HttpTransport, response: aiohttp.ClientResponse, what: str) -> None:
+        self._transport, self._response, self._what = transport, response, what
+        self.status: int = response.status
+        self.headers: Mapping[str, str] = response.headers
+
+    async def next_chunk(self) -> bytes:
+        try:
+            return await self._response.content.readany()
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise self._transport._translate(error, self._what) from error
+
+    async def read(self) -> bytes:
+        try:
+            return await self._response.read()
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise self._transport._translate(error, self._what) from error
+
+
+@dataclass(slots=True)
+class _Answered:
+    """A stream that was read to its end already."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    async def next_chunk(self) -> bytes:
+        body, self.body = self.body, b""
+        return body
+
+    async def read(self) -> bytes:
+        return self.body
+
+
+def _keepalive_socket(address: tuple[object, ...]) -> socket.socket:
+    """A TCP socket that notices a peer that is gone in about a minute, without data flowing."""
+    family, kind, protocol = address[0], address[1], address[2]
+    assert isinstance(family, int)
+    assert isinstance(kind, int)
+    assert isinstance(protocol, int)
+    sock = socket.socket(family, kind, protocol)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        ("TCP_KEEPIDLE", 30),
+        ("TCP_KEEPINTVL", 10),
+        ("TCP_KEEPCNT", 3),
+        ("TCP_USER_TIMEOUT", 60_000),
+    ):
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return sock
+
+
+def _os_problem(error: aiohttp.ClientConnectorError) -> str:
+    cause = error.os_error
+    if isinstance(cause, socket.gaierror):
+        return "the host name is not known"
+    if cause.errno:
+        return os.strerror(cause.errno).lower()
+    return one_line(cause)
+
+
+def _tls_problem(error: Exception) -> str:
+    cause: object = error
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        cause = error.certificate_error
+    elif isinstance(error, aiohttp.ClientConnectorSSLError):
+        cause = error.os_error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"the server's certificate is not accepted: {cause.verify_message}"
+    reason = getattr(cause, "reason", None) or one_line(error)
+    return f"TLS failed: {str(reason).replace('_', ' ').lower()}"

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from .tlsserver import Authority
+
+
+@pytest.fixture(scope="session")
+def ca() -> Authority:
+    return Authority()
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def no_leftover_tasks() -> AsyncIterator[None]:
+    """Every test must end the tasks it started."""
+    yield
+    for _ in range(3):
+        await asyncio.sleep(0)
+    left = [task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    assert not left
