@@ -78,7 +78,7 @@ class ClusterEvent(NamedTuple):
         return self.resource == WILDCARD and self.action == ActionType.ALL
 
     def matches(self, incoming: ClusterEvent) -> bool:
-        """Whether this *registered* event covers an incoming one (the comparison of the bits is numeric, as upstream)."""
+        """Whether this *registered* event covers an incoming one; the bits are compared as numbers, as upstream."""
         if self.wildcard:
             return True
         return (

@@ -1,4 +1,6 @@
-"""The plugin contract: one small optional protocol an extension point. Upstream: `kube-scheduler/framework/interface.go`.
+"""The plugin contract: one small optional protocol an extension point.
+
+Upstream: `kube-scheduler/framework/interface.go`.
 
 A plugin is a class with a `name` and the methods of the points it takes part in; the profile looks at which it has.
 Filter and Score come in two forms:

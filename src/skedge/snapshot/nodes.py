@@ -1,4 +1,6 @@
-"""NodeTable: the cluster as a struct of arrays, one row a node. Upstream: `pkg/scheduler/framework/types.go` (NodeInfo).
+"""NodeTable: the cluster as a struct of arrays, one row a node.
+
+Upstream: `pkg/scheduler/framework/types.go` (NodeInfo).
 
 A node keeps its row while its Node object *or any of its pods* exists; then the row is used again. A row without a Node
 object is a ghost (pods came before their node, or outlive it): `exists` masks it out of every answer. Work in flight

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 
 from skedge.api.core import Affinity, Container, Pod, PodCondition, PodResourceClaim, Toleration, Volume
 from skedge.api.meta import OwnerReference
-from skedge.api.requests import is_scalar, nonzero_requests, pod_requests
 from skedge.api.ports import HostPort, host_ports
+from skedge.api.requests import is_scalar, nonzero_requests, pod_requests
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -39,7 +39,7 @@ def share(value: T) -> T:
         if len(_shared) >= _SHARED_LIMIT:
             _shared.clear()
         _shared[value] = found = value
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def share_labels(labels: dict[str, str] | None) -> dict[str, str]:
@@ -105,8 +105,7 @@ class PodInfo:
     @property
     def node_requests(self) -> Requests:
         """Requests as a node accounts for them once the pod is on it (status of an in-place resize included)."""
-        status = self.pod.status
-        if not (status.container_statuses or status.init_container_statuses or status.resources):
+        if not self._has_status:
             return self.requests
         found: Requests | None = self._caches.get("node_requests")
         if found is None:
@@ -118,8 +117,13 @@ class PodInfo:
         """(milli cpu, memory bytes) with 100m and 200Mi for containers that ask for none."""
         found: tuple[int, int] | None = self._caches.get("nonzero")
         if found is None:
-            found = self._caches["nonzero"] = share(nonzero_requests(self.pod))
+            found = self._caches["nonzero"] = share(nonzero_requests(self.pod, use_status=self._has_status))
         return found
+
+    @property
+    def _has_status(self) -> bool:
+        status = self.pod.status
+        return bool(status.container_statuses or status.init_container_statuses or status.resources)
 
     @property
     def ports(self) -> tuple[HostPort, ...]:

@@ -1,0 +1,175 @@
+"""The live cluster: nodes, pods on them, pods assumed to be. The only writer of the columns.
+
+Upstream: `pkg/scheduler/backend/cache/cache.go`.
+
+              assume                      add (the watch confirms)
+    initial ──────────▶ assumed ─────────────────────────────────▶ added ◀── update
+       │                 │  ▲                                        │
+       │ add             │  └ (an update of an assumed pod is refused) │ remove
+       └────────────▶ added │ forget, remove                          ▼
+                            └──────────────────────────────────▶ (gone)
+
+Assumed pods never expire: they are confirmed, forgotten, or removed. Where the reference ends its process (a pod that
+changes its node under our eyes), the pod is taken off its old node and put on the new one, and `repairs` is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from skedge.api.core import Node, Pod
+from skedge.snapshot.nodes import NodeTable
+from skedge.snapshot.pods import PlacedPod, PodInfo
+
+
+class CacheError(Exception):
+    """An operation that the state of the pod or node does not allow. Nothing was changed."""
+
+
+class Cache:
+    """See the module's docstring. Pods are known by UID."""
+
+    def __init__(self, table: NodeTable | None = None) -> None:
+        self.table = table or NodeTable()
+        self._pods: dict[str, PlacedPod] = {}
+        self._assumed: set[str] = set()
+        self.repairs = 0
+
+    # --- pods ---------------------------------------------------------------------------------------------------------
+
+    def assume_pod(self, info: PodInfo, node_name: str) -> PlacedPod:
+        """Counts a pod on a node before the API server says so."""
+        uid = self._uid(info)
+        if uid in self._pods:
+            raise CacheError(f"pod {uid}({info.key}) is in the cache, so can't be assumed")
+        placed = PlacedPod(info, node_name)
+        self._pods[uid] = placed
+        self._assumed.add(uid)
+        self.table.add_pod(placed)
+        return placed
+
+    def forget_pod(self, info: PodInfo | PlacedPod, node_name: str) -> None:
+        """Takes back an assumption; nothing happens if there is none."""
+        placed = self._pods.get(info.uid)
+        if placed is None:
+            return
+        if placed.node_name != node_name:
+            raise CacheError(
+                f"pod {info.uid}({info.key}) was assumed on {node_name} but assigned to {placed.node_name}"
+            )
+        if info.uid not in self._assumed:
+            raise CacheError(f"pod {info.uid}({info.key}) wasn't assumed so cannot be forgotten")
+        self._drop(placed)
+
+    def add_pod(self, pod: PlacedPod) -> None:
+        """A pod with a node came from the watch; confirms an assumption."""
+        uid = self._uid(pod)
+        old = self._pods.get(uid)
+        if old is None:
+            self._pods[uid] = pod
+            self.table.add_pod(pod)
+            return
+        if uid not in self._assumed:
+            raise CacheError(f"pod {uid}({pod.key}) was already in added state")
+        self._assumed.discard(uid)
+        self._exchange(old, pod)
+
+    def update_pod(self, pod: PlacedPod) -> None:
+        old = self._pods.get(pod.uid)
+        if old is None:
+            raise CacheError(f"pod {pod.uid}({pod.key}) is not added to scheduler cache, so cannot be updated")
+        if pod.uid in self._assumed:
+            raise CacheError(f"assumed pod {pod.uid}({pod.key}) should not be updated")
+        if old.node_name != pod.node_name:
+            self.repairs += 1
+        self._exchange(old, pod)
+
+    def remove_pod(self, pod: PlacedPod | PodInfo) -> PlacedPod:
+        """Removes a pod, assumed or not; returns the record that was cached."""
+        old = self._pods.get(pod.uid)
+        if old is None:
+            raise CacheError(f"pod {pod.uid}({pod.key}) is not found in scheduler cache, so cannot be removed from it")
+        if pod.node_name and pod.node_name != old.node_name:
+            self.repairs += 1
+        self._drop(old)
+        return old
+
+    def get_pod(self, pod: PodInfo | PlacedPod) -> PlacedPod:
+        found = self._pods.get(pod.uid)
+        if found is None:
+            raise CacheError(f"pod {pod.uid}({pod.key}) does not exist in scheduler cache")
+        return found
+
+    def find_pod(self, uid: str) -> PlacedPod | None:
+        return self._pods.get(uid)
+
+    def is_assumed(self, uid: str) -> bool:
+        return uid in self._assumed
+
+    def _exchange(self, old: PlacedPod, new: PlacedPod) -> None:
+        self._pods[new.uid] = new
+        if old.node_name == new.node_name:
+            self.table.replace_pod(old, new)
+        else:
+            self.table.remove_pod(old)
+            self.table.add_pod(new)
+
+    def _drop(self, placed: PlacedPod) -> None:
+        del self._pods[placed.uid]
+        self._assumed.discard(placed.uid)
+        self.table.remove_pod(placed)
+
+    @staticmethod
+    def _uid(pod: PodInfo | PlacedPod) -> str:
+        if not pod.uid:
+            raise CacheError("cannot get cache key for pod with empty UID")
+        return pod.uid
+
+    # --- nodes --------------------------------------------------------------------------------------------------------
+
+    def add_node(self, node: Node) -> None:
+        self.table.set_node(node)
+
+    update_node = add_node
+
+    def remove_node(self, node: Node) -> None:
+        """Drops the Node object; pods of it stay until they go themselves."""
+        if not self.table.remove_node(node.metadata.name):
+            raise CacheError(f"node {node.metadata.name} is not found")
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def pods(self) -> Iterator[PlacedPod]:
+        return iter(self._pods.values())
+
+    def statistics(self) -> dict[str, int]:
+        """Sizes under the labels of the metric `cache_size`."""
+        return {"assumed_pods": len(self._assumed), "pods": len(self._pods), "nodes": len(self.table.row_of)}
+
+    def validate(self) -> None:
+        """Raises AssertionError when columns and pods disagree: every sum is made again and compared."""
+        table = self.table
+        requested: dict[tuple[str, int], int] = {}
+        counts: dict[int, int] = {}
+        for pod in self._pods.values():
+            assert table.names[pod.row] == pod.node_name, f"{pod} is on row {pod.row}"
+            assert table.pods[pod.row].get(pod.uid) is pod, f"{pod} is not on its row"
+            counts[pod.row] = counts.get(pod.row, 0) + 1
+            for resource, amount in pod.node_requests:
+                requested[resource, pod.row] = requested.get((resource, pod.row), 0) + amount
+        for name, row in table.row_of.items():
+            assert table.names[row] == name
+            assert table.pod_count[row] == counts.get(row, 0), f"pod count of {name}"
+            assert len(table.pods[row]) == counts.get(row, 0), f"pods of {name}"
+            assert bool(table.exists[row]) == (table.nodes[row] is not None)
+            if not table.wide:
+                for resource, column in table.requested.items():
+                    assert column[row] == requested.get((resource, row), 0), f"{resource} of {name}"
+        assert self._assumed <= self._pods.keys()
+        assert table.count == int(table.exists.sum())
+
+
+def placed(pod: Pod) -> PlacedPod:
+    """A decoded pod that has a node, as the cache keeps it (the transform of the pod informer)."""
+    info = PodInfo(pod)
+    return PlacedPod(info, pod.spec.node_name)

@@ -1,0 +1,59 @@
+"""What a plugin is given when it is made: stores to read, columns, clock, gates, ports. Upstream: `framework.Handle`."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from skedge.clock import Clock
+from skedge.framework.plugin import Nominator
+from skedge.framework.ports import Ports
+from skedge.snapshot.nodes import NodeTable
+from skedge.stores.store import Store, by_namespace
+
+
+class Listers:
+    """One store a kind that plugins read besides nodes and pods; filled by the event handlers."""
+
+    def __init__(self) -> None:
+        self.namespaces: Store[Any] = Store()
+        self.services: Store[Any] = Store({"namespace": by_namespace})
+        self.replication_controllers: Store[Any] = Store({"namespace": by_namespace})
+        self.replica_sets: Store[Any] = Store({"namespace": by_namespace})
+        self.stateful_sets: Store[Any] = Store({"namespace": by_namespace})
+        self.pod_disruption_budgets: Store[Any] = Store({"namespace": by_namespace})
+        self.persistent_volumes: Store[Any] = Store()
+        self.persistent_volume_claims: Store[Any] = Store({"namespace": by_namespace})
+        self.storage_classes: Store[Any] = Store()
+        self.csi_nodes: Store[Any] = Store()
+        self.csi_drivers: Store[Any] = Store()
+        self.csi_storage_capacities: Store[Any] = Store({"namespace": by_namespace})
+        self.volume_attachments: Store[Any] = Store()
+        self.resource_claims: Store[Any] = Store({"namespace": by_namespace})
+        self.resource_slices: Store[Any] = Store()
+        self.device_classes: Store[Any] = Store()
+        self.device_taint_rules: Store[Any] = Store()
+        self.pod_groups: Store[Any] = Store({"namespace": by_namespace})
+
+
+class Handle:
+    """Shared by the plugins of all profiles; `profile` is set on the copy each profile's plugins get."""
+
+    def __init__(
+        self,
+        *,
+        table: NodeTable,
+        listers: Listers,
+        gates: Any,
+        clock: Clock,
+        rng: random.Random,
+        ports: Ports | None,
+        nominator: Nominator | None = None,
+    ) -> None:
+        self.table = table
+        self.listers = listers
+        self.gates = gates
+        self.clock = clock
+        self.rng = rng
+        self.ports = ports
+        self.nominator = nominator

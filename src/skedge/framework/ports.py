@@ -1,0 +1,50 @@
+"""What the core asks of the outside, as protocols: the only way out of it. Tests and simulations give their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from skedge.snapshot.pods import PlacedPod, PodInfo
+
+
+class Binder(Protocol):
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        """Posts the Binding of the pod (by UID). Raises what went wrong, with a message for users."""
+
+
+class PodPatcher(Protocol):
+    async def patch_status(self, pod: PodInfo | PlacedPod, patch: Mapping[str, Any]) -> None:
+        """Sends a strategic merge patch to the pod's status subresource."""
+
+
+class Evictor(Protocol):
+    async def delete(self, pod: PlacedPod) -> bool:
+        """Deletes a pod with its own grace period. False when it was gone already."""
+
+
+class EventRecorder(Protocol):
+    def event(
+        self,
+        regarding: PodInfo | PlacedPod,
+        related: PodInfo | PlacedPod | None,
+        type_: str,
+        reason: str,
+        action: str,
+        note: str,
+        *,
+        controller: str,
+    ) -> None:
+        """Notes an event; never waits. `controller` is the profile's name."""
+
+
+class Ports:
+    """The ports of one scheduler, filled in by whoever assembles it."""
+
+    __slots__ = ("binder", "events", "evictor", "patcher")
+
+    def __init__(self, binder: Binder, patcher: PodPatcher, evictor: Evictor, events: EventRecorder) -> None:
+        self.binder = binder
+        self.patcher = patcher
+        self.evictor = evictor
+        self.events = events

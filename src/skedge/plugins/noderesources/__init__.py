@@ -1,0 +1,1 @@
+"""Resource plugins: NodeResourcesFit and NodeResourcesBalancedAllocation, and how they score."""

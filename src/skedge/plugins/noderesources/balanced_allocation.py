@@ -1,0 +1,141 @@
+"""NodeResourcesBalancedAllocation: nodes whose resources stay evenly used. Upstream: `balanced_allocation.go`.
+
+The score is 50 plus half of (50 + how much more even the node would be with the pod than it is now).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from skedge import names
+from skedge.api.requests import pod_requests
+from skedge.config.plugin_args import NodeResourcesBalancedAllocationArgs
+from skedge.framework.events import ClusterEventWithHint
+from skedge.framework.plugin import MAX_NODE_SCORE, Depends
+from skedge.framework.state import CycleState
+from skedge.framework.status import SKIP, SUCCESS, Status
+from skedge.plugins.noderesources.allocation import counts
+from skedge.snapshot.arith import truncate, where
+from skedge.snapshot.changes import Aspect
+from skedge.snapshot.pods import PodInfo
+from skedge.snapshot.views import View
+
+_REQUESTS = "noderesources/balanced-requests"
+
+
+class NodeResourcesBalancedAllocation:
+    name = names.NODE_RESOURCES_BALANCED_ALLOCATION
+    depends = Depends.NODE
+    reads = Aspect.RESOURCES | Aspect.ALLOCATABLE
+    normalizer = None
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        args = args or NodeResourcesBalancedAllocationArgs.default()
+        self._resources = [r.name for r in args.resources or ()]
+
+    def fragment(self, pod: PodInfo) -> Hashable:
+        return tuple(self._request(pod))
+
+    def _request(self, pod: PodInfo) -> list[int]:
+        """What the pod asks of each listed resource (plain requests: pod-level and status count, defaults do not)."""
+        found: list[int] | None = pod.cached(_REQUESTS)
+        if found is None:
+            # node_requests drops resources the scheduler does not track; a listed one may be among those.
+            tracked = dict(pod.node_requests)
+            if any(name not in tracked for name in self._resources):
+                tracked = pod_requests(pod.pod, use_status=True)
+            found = [tracked.get(name, 0) for name in self._resources]
+            pod.cache(_REQUESTS, found)
+        return found
+
+    def pre_score(self, state: CycleState, pod: PodInfo, view: View) -> Status:
+        return SUCCESS if any(self._request(pod)) else SKIP
+
+    def score(self, state: CycleState, pod: PodInfo, view: View) -> Any:
+        request = self._request(pod)
+        if not any(request):
+            return view.full(0)
+        before, after = [], []
+        for resource, amount in zip(self._resources, request, strict=True):
+            if not counts(resource, amount):
+                continue
+            allocatable = view.allocatable(resource)
+            used = view.requested(resource)
+            present = allocatable != 0
+            divisor = where(present, allocatable, 1)
+            before.append((_fraction(used, divisor), present))
+            after.append((_fraction(used + amount, divisor), present))
+        with_pod, without_pod = _evenness(after, view), _evenness(before, view)
+        half = MAX_NODE_SCORE // 2
+        return half + (half + with_pod - without_pod) // 2
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return ()
+
+    def sign(self, pod: PodInfo) -> tuple[dict[str, Any], Status]:
+        return {"v1.Pod.Spec.ContainerRequestsAndOverheads()": dict(pod.requests)}, SUCCESS
+
+
+def _fraction(used: Any, allocatable: Any) -> Any:
+    if isinstance(used, np.ndarray):
+        return np.minimum(used.astype(np.float64) / allocatable.astype(np.float64), 1.0)
+    return min(used / allocatable, 1.0)
+
+
+def _evenness(fractions: Sequence[tuple[Any, Any]], view: View) -> Any:
+    """(1 - standard deviation of the fractions) x 100, truncated; 100 with fewer than two resources."""
+    if isinstance(view.full(0), np.ndarray):
+        return _evenness_of_rows(fractions, view)
+    present = [fraction for fraction, is_present in fractions if is_present]
+    return int((1 - _deviation(present)) * MAX_NODE_SCORE)
+
+
+def _deviation(fractions: Sequence[float]) -> float:
+    if len(fractions) < 2:
+        return 0.0
+    if len(fractions) == 2:
+        return abs(fractions[0] - fractions[1]) / 2
+    mean = 0.0
+    for fraction in fractions:
+        mean += fraction
+    mean /= len(fractions)
+    squares = 0.0
+    for fraction in fractions:
+        squares += (fraction - mean) * (fraction - mean)
+    return math.sqrt(squares / len(fractions))
+
+
+def _evenness_of_rows(fractions: Sequence[tuple[Any, Any]], view: View) -> Any:
+    """The same, for rows that may lack different resources. Sums run in the order of the list, as on single rows."""
+    size = view.size
+    if len(fractions) < 2:
+        return np.full(size, MAX_NODE_SCORE, np.int64)
+    if len(fractions) == 2:
+        (first, has_first), (second, has_second) = fractions
+        deviation = np.where(has_first & has_second, np.abs(first - second) / 2, 0.0)
+        return truncate((1 - deviation) * MAX_NODE_SCORE)
+    number = np.zeros(size, np.int64)
+    mean = np.zeros(size)
+    for fraction, present in fractions:
+        number += present
+        mean += np.where(present, fraction, 0.0)
+    divisor = np.maximum(number, 1)
+    mean = mean / divisor
+    squares = np.zeros(size)
+    for fraction, present in fractions:
+        squares += np.where(present, (fraction - mean) * (fraction - mean), 0.0)
+    deviation = np.sqrt(squares / divisor)
+    two = number == 2
+    if two.any():  # the reference halves the distance of two, which may differ in the last bit
+        total = np.zeros(size)
+        sign = np.ones(size)
+        for fraction, present in fractions:
+            total += np.where(present, sign * fraction, 0.0)
+            sign = np.where(present, -sign, sign)
+        deviation = np.where(two, np.abs(total) / 2, deviation)
+    deviation = np.where(number < 2, 0.0, deviation)
+    return truncate((1 - deviation) * MAX_NODE_SCORE)

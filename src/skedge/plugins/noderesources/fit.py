@@ -1,0 +1,167 @@
+"""NodeResourcesFit: does the pod's request fit, and how well. Upstream: `plugins/noderesources/fit.go`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from skedge import names
+from skedge.api.core import Node
+from skedge.api.quantity import milli_value, value
+from skedge.api.requests import is_extended
+from skedge.config.plugin_args import NodeResourcesFitArgs
+from skedge.framework import events
+from skedge.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
+from skedge.framework.plugin import UNRESOLVABLE, Depends, NodeNames
+from skedge.framework.state import CycleState
+from skedge.framework.status import SUCCESS, Code, PluginError, Status
+from skedge.plugins.noderesources import scorers
+from skedge.plugins.noderesources.allocation import container_requests, counts, used
+from skedge.snapshot.arith import where
+from skedge.snapshot.changes import Aspect
+from skedge.snapshot.pods import CPU, PODS, PlacedPod, PodInfo, Requests
+from skedge.snapshot.views import View
+
+TOO_MANY_PODS = "Too many pods"
+RESOURCES_NOT_FOUND = "resources not found"
+_TOO_MANY_PODS = 1
+_FIRST_RESOURCE = 2  # bit of the first checked resource
+
+
+def insufficient(resource: str) -> str:
+    return f"Insufficient {resource}"
+
+
+class NodeResourcesFit:
+    name = names.NODE_RESOURCES_FIT
+    depends = Depends.NODE
+    reads = Aspect.RESOURCES | Aspect.ALLOCATABLE
+    normalizer = None
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        args = args or NodeResourcesFitArgs.default()
+        self._ignored = frozenset(args.ignored_resources or ())
+        self._ignored_groups = frozenset(args.ignored_resource_groups or ())
+        strategy = args.scoring_strategy
+        self._resources = [(r.name, r.weight) for r in strategy.resources or ()]
+        self._average = scorers.average
+        self._scorer: scorers.Scorer
+        if strategy.type == "MostAllocated":
+            self._scorer = scorers.most_allocated
+        elif strategy.type == "RequestedToCapacityRatio":
+            shape = [(p.utilization, p.score * 10) for p in strategy.requested_to_capacity_ratio.shape]
+            self._scorer = scorers.ratio(shape)
+            self._average = scorers.rounded_average
+        else:
+            self._scorer = scorers.least_allocated
+
+    def fragment(self, pod: PodInfo) -> Hashable:
+        # With pod-level resources containers may differ where the sum does not; scoring looks at containers.
+        if pod.pod.spec.resources is not None:
+            return pod.requests, tuple(sorted(container_requests(pod).items()))
+        return pod.requests, pod.nonzero
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, view: View) -> tuple[NodeNames | None, Status]:
+        state.write(self.name, self._checked(pod))
+        return None, SUCCESS
+
+    def _checked(self, pod: PodInfo) -> Requests:
+        """The requests that Filter compares: those above zero that no extender or argument takes care of."""
+        return tuple((name, amount) for name, amount in pod.requests if amount != 0 and not self._is_ignored(name))
+
+    def _is_ignored(self, resource: str) -> bool:
+        if not self._ignored and not self._ignored_groups:
+            return False
+        if not is_extended(resource):
+            return False
+        return resource in self._ignored or resource.split("/", 1)[0] in self._ignored_groups
+
+    def filter(self, state: CycleState, pod: PodInfo, view: View) -> Any:
+        """Bit 0: too many pods; bit i + 1: not enough of the i-th checked resource; UNRESOLVABLE: of the whole node."""
+        checked: Requests | None = state.get(self.name)
+        if checked is None:
+            checked = self._checked(pod)
+        codes = where(view.pod_count + 1 > view.allowed_pods, _TOO_MANY_PODS, 0)
+        bit = _FIRST_RESOURCE
+        for resource, amount in checked:
+            allocatable = view.allocatable(resource)
+            if amount > 0 or resource not in _FIRST_RESOURCES:
+                short = where(amount > allocatable - view.requested(resource), bit, 0)
+                codes = codes | where((short != 0) & (amount > allocatable), short | UNRESOLVABLE, short)
+            bit <<= 1
+        return codes
+
+    def filter_status(self, state: CycleState, pod: PodInfo, code: int) -> Status:
+        checked: Requests | None = state.get(self.name)
+        if checked is None:
+            checked = self._checked(pod)
+        reasons = [TOO_MANY_PODS] if code & _TOO_MANY_PODS else []
+        reasons += [insufficient(name) for i, (name, _) in enumerate(checked) if code & (_FIRST_RESOURCE << i)]
+        kind = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if code & UNRESOLVABLE else Code.UNSCHEDULABLE
+        return Status(kind, *reasons)
+
+    def score(self, state: CycleState, pod: PodInfo, view: View) -> Any:
+        if not self._resources:
+            raise PluginError(RESOURCES_NOT_FOUND)
+        requests = container_requests(pod)
+        scores = []
+        for resource, weight in self._resources:
+            request = requests.get(resource, 0)
+            if not counts(resource, request):
+                continue
+            allocatable = view.allocatable(resource)
+            requested = used(view, resource, nonzero=True) + request
+            present = allocatable != 0
+            scores.append((self._scorer(requested, allocatable, where(present, allocatable, 1)), present, weight))
+        return self._average(scores, view.full(0))
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return (
+            ClusterEventWithHint(
+                ClusterEvent(events.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN), self.after_pod_change
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(events.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE), self.after_node_change
+            ),
+        )
+
+    def after_pod_change(
+        self, pod: PodInfo, old: PodInfo | PlacedPod | None, new: PodInfo | PlacedPod | None
+    ) -> QueueingHint:
+        if new is None:
+            assert old is not None
+            return QueueingHint(bool(old.node_name or old.nominated_node_name))
+        if new.uid == pod.uid:
+            return QueueingHint.QUEUE
+        if not new.node_name or old is None:
+            return QueueingHint.QUEUE_SKIP
+        after = dict(new.node_requests)
+        before = dict(old.node_requests)
+        shrank = any(before.get(name, 0) > after.get(name, 0) for name, amount in pod.requests if amount)
+        return QueueingHint(shrank)
+
+    def after_node_change(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+        offered = _allocatable(new)
+        fits_empty = offered.get(PODS, 0) >= 1 and all(
+            amount <= offered.get(name, 0) for name, amount in pod.requests if amount
+        )
+        if not fits_empty:
+            return QueueingHint.QUEUE_SKIP
+        if old is None:
+            return QueueingHint.QUEUE
+        before = _allocatable(old)
+        grown = [name for name, amount in pod.requests if amount] + [PODS]
+        return QueueingHint(any(offered.get(name, 0) > before.get(name, 0) for name in grown))
+
+    def sign(self, pod: PodInfo) -> tuple[dict[str, Any], Status]:
+        return {"v1.Pod.Spec.ContainerRequestsAndOverheads()": dict(pod.requests)}, SUCCESS
+
+
+_FIRST_RESOURCES = frozenset({CPU, "memory", "ephemeral-storage"})
+
+
+def _allocatable(node: Node) -> dict[str, int]:
+    return {
+        name: milli_value(text) if name == CPU else value(text)
+        for name, text in (node.status.allocatable or {}).items()
+    }

@@ -1,0 +1,69 @@
+"""Scoring strategies of NodeResourcesFit. Upstream: `least_allocated.go`, `most_allocated.go`,
+`requested_to_capacity_ratio.go`, `plugins/helper/shape_score.go`.
+
+Each gives 0..100 for one resource of a node; resources a node does not have take no part, not even with their weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from skedge.framework.plugin import MAX_NODE_SCORE
+from skedge.snapshot.arith import round_half_away, trunc_div, where
+
+Scorer = Callable[[Any, Any, Any], Any]
+"""`(requested, allocatable, divisor) -> score`; the divisor is allocatable, or 1 where that is 0."""
+
+
+def least_allocated(requested: Any, allocatable: Any, divisor: Any) -> Any:
+    return where(requested > allocatable, 0, trunc_div((allocatable - requested) * MAX_NODE_SCORE, divisor))
+
+
+def most_allocated(requested: Any, allocatable: Any, divisor: Any) -> Any:
+    capped = where(requested > allocatable, allocatable, requested)
+    return trunc_div(capped * MAX_NODE_SCORE, divisor)
+
+
+def ratio(shape: Sequence[tuple[int, int]]) -> Scorer:
+    """RequestedToCapacityRatio; `shape` is (utilization, score x 10) by rising utilization."""
+
+    def score(requested: Any, allocatable: Any, divisor: Any) -> Any:
+        utilization = trunc_div(requested * MAX_NODE_SCORE, divisor)
+        utilization = where((allocatable == 0) | (requested > allocatable), MAX_NODE_SCORE, utilization)
+        return broken_line(shape, utilization)
+
+    return score
+
+
+def broken_line(shape: Sequence[tuple[int, int]], at: Any) -> Any:
+    """Piecewise linear function through the points of `shape`, flat outside; division truncates toward zero."""
+    value = where(at <= shape[0][0], shape[0][1], shape[-1][1])
+    for (x0, y0), (x1, y1) in reversed(list(pairwise(shape))):
+        value = where((at > x0) & (at <= x1), y0 + trunc_div((y1 - y0) * (at - x0), x1 - x0), value)
+    return value
+
+
+def average(scores: Sequence[tuple[Any, Any, int]], zero: Any) -> Any:
+    """Weighted mean of (score, present, weight), truncating; 0 where nothing is present."""
+    total, weights = zero, zero
+    for score, present, weight in scores:
+        total = total + where(present, score * weight, 0)
+        weights = weights + where(present, weight, 0)
+    return where(weights == 0, 0, trunc_div(total, where(weights == 0, 1, weights)))
+
+
+def rounded_average(scores: Sequence[tuple[Any, Any, int]], zero: Any) -> Any:
+    """As `average`, over the resources with a score above 0 and rounded (half away from zero), in float64."""
+    total, weights = zero, zero
+    for score, present, weight in scores:
+        counted = present & (score > 0)
+        total = total + where(counted, score * weight, 0)
+        weights = weights + where(counted, weight, 0)
+    divisor = where(weights == 0, 1, weights)
+    if isinstance(total, np.ndarray):
+        return round_half_away(total.astype(np.float64) / divisor.astype(np.float64))
+    return round_half_away(float(total) / float(divisor))

@@ -1,0 +1,34 @@
+"""The in-tree plugins by name. Upstream: `plugins/registry.go`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from skedge.plugins.default_binder import DefaultBinder
+from skedge.plugins.node_affinity import NodeAffinity
+from skedge.plugins.node_name import NodeName
+from skedge.plugins.node_unschedulable import NodeUnschedulable
+from skedge.plugins.noderesources.balanced_allocation import NodeResourcesBalancedAllocation
+from skedge.plugins.noderesources.fit import NodeResourcesFit
+from skedge.plugins.priority_sort import PrioritySort
+from skedge.plugins.scheduling_gates import SchedulingGates
+from skedge.plugins.taint_toleration import TaintToleration
+
+Factory = Callable[[Any, Any], Any]
+"""`(args, handle) -> plugin`; the class of an in-tree plugin is its factory."""
+
+IN_TREE: Final[Mapping[str, Factory]] = {
+    plugin.name: plugin
+    for plugin in (
+        PrioritySort,
+        SchedulingGates,
+        NodeUnschedulable,
+        NodeName,
+        TaintToleration,
+        NodeAffinity,
+        NodeResourcesFit,
+        NodeResourcesBalancedAllocation,
+        DefaultBinder,
+    )
+}

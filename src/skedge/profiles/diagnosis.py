@@ -1,0 +1,134 @@
+"""Why no node fits: statuses per node, counted reasons, the message users read. Upstream: `FitError`, `Diagnosis`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skedge.framework.plugin import UNRESOLVABLE
+from skedge.framework.state import CycleState
+from skedge.framework.status import Code, Status
+from skedge.snapshot.arith import Bools, Ints
+from skedge.snapshot.nodes import NodeTable
+from skedge.snapshot.pods import PodInfo
+
+
+class Codes(NamedTuple):
+    """One filter plugin's codes for the rows of a search (`codes[i]` belongs to `rows[i]`)."""
+
+    plugin: Any
+    codes: Ints
+
+
+class Group(NamedTuple):
+    """Rows that were rejected for the same reasons by the same plugin."""
+
+    status: Status
+    rows: Ints
+
+
+class Diagnosis:
+    """The result of a search that found nothing (or of one a plugin wants to look into)."""
+
+    def __init__(self, table: NodeTable, state: CycleState, pod: PodInfo, total: int) -> None:
+        self.table = table
+        self.state = state
+        self.pod = pod
+        self.total = total  # nodes in the cluster
+        self.pre_filter: Status | None = None  # PreFilter rejected the pod on all nodes
+        self.absent = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)  # of nodes without a status of their own
+        self.narrowing: frozenset[str] = frozenset()  # plugins that narrowed the search
+        self.rows: Ints = np.zeros(0, np.int64)  # nodes that were looked at
+        self.filters: list[Codes] = []
+        self.explicit: dict[int, Status] = {}  # statuses that are in no codes (nominated pods, extenders)
+        self.post_filter_message = ""
+        self._groups: list[Group] | None = None
+
+    def groups(self) -> list[Group]:
+        """Rejected nodes, grouped by plugin and reasons; each node once, under the first plugin that rejected it."""
+        if self._groups is None:
+            self._groups = list(self._find_groups())
+        return self._groups
+
+    def _find_groups(self) -> Iterator[Group]:
+        open_ = np.ones(len(self.rows), bool)
+        if self.explicit:
+            open_ &= ~np.isin(self.rows, list(self.explicit))
+            for row, status in self.explicit.items():
+                yield Group(status, np.array([row], np.int64))
+        for plugin, codes in self.filters:
+            rejected = open_ & (codes != 0)
+            if not rejected.any():
+                continue
+            open_ &= ~rejected
+            for code in np.unique(codes[rejected]).tolist():
+                status = plugin.filter_status(self.state, self.pod, code).by(plugin.name)
+                yield Group(status, self.rows[rejected & (codes == code)])
+
+    def node_statuses(self) -> dict[str, Status]:
+        """Status of each node that was looked at and rejected, by name."""
+        return {self.table.names[row]: g.status for g in self.groups() for row in g.rows.tolist()}
+
+    def potential(self) -> Ints:
+        """Rows where preemption may help: rejected as Unschedulable, by code alone."""
+        if self.pre_filter is not None:
+            return np.zeros(0, np.int64)
+        found = [g.rows for g in self.groups() if g.status.code is Code.UNSCHEDULABLE]
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+    @property
+    def unschedulable_plugins(self) -> set[str]:
+        plugins = set(self.narrowing) | {g.status.plugin for g in self.groups()}
+        if self.pre_filter is not None:
+            plugins.add(self.pre_filter.plugin)
+        plugins.discard("")
+        return plugins
+
+    @property
+    def pending_plugins(self) -> set[str]:
+        found = {g.status.plugin for g in self.groups() if g.status.code is Code.PENDING}
+        if self.pre_filter is not None and self.pre_filter.code is Code.PENDING:
+            found.add(self.pre_filter.plugin)
+        return found
+
+    def message(self, post_filter: bool = True) -> str:
+        """`0/N nodes are available: ...`, with what PostFilter said at the end."""
+        text = f"0/{self.total} nodes are available:"
+        if self.pre_filter is not None:
+            if self.pre_filter.message:
+                text += f" {self.pre_filter.message}."
+        else:
+            reasons: Counter[str] = Counter()
+            looked_at = 0
+            for group in self.groups():
+                looked_at += len(group.rows)
+                for reason in group.status.all_reasons():
+                    reasons[reason] += len(group.rows)
+            if looked_at < self.total:
+                for reason in self.absent.all_reasons():
+                    reasons[reason] += self.total - looked_at
+            if reasons:
+                text += " " + ", ".join(sorted(f"{n} {reason}" for reason, n in reasons.items())) + "."
+        if post_filter and self.post_filter_message:
+            text += f" {self.post_filter_message}"
+        return text
+
+
+class FitError(Exception):
+    """No node fits. The text is made when it is read."""
+
+    def __init__(self, diagnosis: Diagnosis) -> None:
+        super().__init__()
+        self.diagnosis = diagnosis
+
+    def __str__(self) -> str:
+        return self.diagnosis.message()
+
+
+def unresolvable(codes: Ints) -> Bools:
+    """Which codes say that preemption on the node can not help."""
+    result: Bools = (codes & UNRESOLVABLE) != 0
+    return result

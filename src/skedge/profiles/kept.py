@@ -1,0 +1,99 @@
+"""Answers kept per fragment: a plugin's codes or raw scores for all rows, brought up to date by changed rows only."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, Final
+
+import numpy as np
+
+from skedge.framework.state import CycleState
+from skedge.snapshot.arith import Ints
+from skedge.snapshot.changes import Aspect
+from skedge.snapshot.nodes import NodeTable
+from skedge.snapshot.pods import PodInfo
+from skedge.snapshot.views import Row, Rows
+
+ONE_BY_ONE: Final = 12
+"""Up to so many changed rows are answered in plain numbers, one by one; more go through one array call."""
+
+Rule = Callable[[CycleState, PodInfo, Any], Any]
+
+
+class Kept:
+    """One plugin's answers under one fragment. `answers[row]` is current once `sync` returned."""
+
+    __slots__ = ("_pod", "_position", "_reads", "_rule", "_state", "_table", "answers")
+
+    def __init__(self, table: NodeTable, rule: Rule, reads: int, state: CycleState, pod: PodInfo) -> None:
+        self._table = table
+        self._rule = rule
+        self._reads = reads | Aspect.NODE
+        self._state = state
+        self._pod = pod
+        self._position = -1
+        self.answers: Ints = np.zeros(0, np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        return self.answers.nbytes
+
+    def sync(self) -> None:
+        """Brings the answers up to date. An error of the rule leaves them as they were, and passes."""
+        table = self._table
+        position = table.log.position
+        if self._position == position:
+            return
+        rows = None
+        if self._position >= 0 and len(self.answers) == table.capacity:
+            rows = table.log.since(self._position, self._reads)
+        if rows is None:
+            self._answer_all()
+        elif rows:
+            self._answer(rows)
+        self._position = position
+
+    def _answer_all(self) -> None:
+        table = self._table
+        answers = np.zeros(table.capacity, np.int64)
+        answers[: table.size] = self._rule(self._state, self._pod, Rows(table))
+        self.answers = answers
+
+    def _answer(self, rows: set[int]) -> None:
+        table = self._table
+        if len(rows) > ONE_BY_ONE or table.wide:
+            index = np.fromiter(rows, np.int64, len(rows))
+            self.answers[index] = self._rule(self._state, self._pod, Rows(table, index))
+            return
+        view = Row(table)
+        for row in rows:
+            view.row = row
+            self.answers[row] = self._rule(self._state, self._pod, view)
+
+
+class Bounded:
+    """Least recently used first out, by bytes. Values have `nbytes`."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._entries: OrderedDict[Hashable, Any] = OrderedDict()
+        self.nbytes = 0
+
+    def get(self, key: Hashable) -> Any:
+        found = self._entries.get(key)
+        if found is not None:
+            self._entries.move_to_end(key)
+        return found
+
+    def put(self, key: Hashable, value: Any) -> None:
+        self._entries[key] = value
+        self.nbytes += value.nbytes
+        if self.nbytes > self._limit:
+            self.nbytes = sum(entry.nbytes for entry in self._entries.values())  # entries grow with the table
+            while self.nbytes > self._limit and len(self._entries) > 1:
+                _, gone = self._entries.popitem(last=False)
+                self.nbytes -= gone.nbytes
+
+    def __len__(self) -> int:
+        return len(self._entries)

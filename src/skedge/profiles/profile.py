@@ -1,0 +1,155 @@
+"""A profile: its plugins, listed per extension point once, and what they answered before.
+
+Upstream: `pkg/scheduler/framework/runtime/framework.go` (NewFramework), `pkg/scheduler/profile`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from skedge import names
+from skedge.framework.plugin import fragment_of
+from skedge.framework.state import CycleState
+from skedge.framework.status import Status
+from skedge.profiles.kept import Bounded, Kept
+from skedge.profiles.standing import Standing, Weighted
+from skedge.snapshot.nodes import NodeTable
+from skedge.snapshot.pods import PodInfo
+from skedge.snapshot.views import Rows
+
+METHODS: Final[Mapping[str, tuple[str, ...]]] = {
+    names.PRE_ENQUEUE: ("pre_enqueue",),
+    names.QUEUE_SORT: ("sort_key",),
+    names.PRE_FILTER: ("pre_filter",),
+    names.FILTER: ("filter", "filter_node"),
+    names.POST_FILTER: ("post_filter",),
+    names.PRE_SCORE: ("pre_score",),
+    names.SCORE: ("score", "score_node"),
+    names.RESERVE: ("reserve",),
+    names.PERMIT: ("permit",),
+    names.PRE_BIND: ("pre_bind",),
+    names.BIND: ("bind",),
+    names.POST_BIND: ("post_bind",),
+    names.PLACEMENT_GENERATE: ("placement_generate",),
+    names.PLACEMENT_SCORE: ("placement_score",),
+}
+"""Extension point -> the methods of which a plugin has one when it takes part."""
+
+
+def extends(plugin: Any, point: str) -> bool:
+    """Whether a plugin (class or instance) takes part in an extension point."""
+    return any(hasattr(plugin, method) for method in METHODS[point])
+
+
+class Enabled(NamedTuple):
+    """A plugin at an extension point; `weight` counts for score only."""
+
+    plugin: Any
+    weight: int = 1
+
+
+class Profile:
+    """The plugins of one scheduler name. `profiles.search` runs them for a pod."""
+
+    def __init__(
+        self,
+        name: str,
+        points: Mapping[str, Sequence[Enabled]],
+        table: NodeTable,
+        *,
+        percentage_of_nodes_to_score: int | None = None,
+        cache_bytes: int = 128 << 20,
+    ) -> None:
+        self.name = name
+        self.table = table
+        self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+
+        def at(point: str) -> tuple[Any, ...]:
+            return tuple(enabled.plugin for enabled in points.get(point, ()))
+
+        self.pre_enqueue = at(names.PRE_ENQUEUE)
+        self.queue_sort = at(names.QUEUE_SORT)
+        self.pre_filter = at(names.PRE_FILTER)
+        self.filter = at(names.FILTER)
+        self.post_filter = at(names.POST_FILTER)
+        self.pre_score = at(names.PRE_SCORE)
+        self.score = tuple(points.get(names.SCORE, ()))
+        self.reserve = at(names.RESERVE)
+        self.permit = at(names.PERMIT)
+        self.pre_bind = at(names.PRE_BIND)
+        self.bind = at(names.BIND)
+        self.post_bind = at(names.POST_BIND)
+        self.placement_generate = at(names.PLACEMENT_GENERATE)
+        self.placement_score = tuple(points.get(names.PLACEMENT_SCORE, ()))
+
+        every = {id(e.plugin): e.plugin for enabled in points.values() for e in enabled}
+        self.plugins = tuple(every.values())
+        self._pre_scoring = {plugin.name for plugin in self.pre_score}
+        kept = [p for p in self.plugins if fragment_of(p) is not None]
+        self._fragments: tuple[tuple[str, Callable[[PodInfo], Hashable]], ...] = tuple(
+            (p.name, fragment) for p in kept if (fragment := fragment_of(p)) is not None
+        )
+        self.kept_names = frozenset(name for name, _ in self._fragments)
+        self.cycle_pre_filter = tuple(p for p in self.pre_filter if p.name not in self.kept_names)
+        self.cycle_filter = tuple(p for p in self.filter if p.name not in self.kept_names)
+        self.cycle_pre_score = tuple(p for p in self.pre_score if p.name not in self.kept_names)
+        self.cycle_score = tuple(e for e in self.score if e.plugin.name not in self.kept_names)
+        self._key_name = f"standing-key/{name}"
+        self._standings = Bounded(cache_bytes // 2)
+        self._answers = Bounded(cache_bytes // 2)
+
+    @property
+    def cache_bytes(self) -> int:
+        """Memory held by kept answers and standings."""
+        return self._standings.nbytes + self._answers.nbytes
+
+    def standing(self, pod: PodInfo) -> Standing:
+        """What is kept for pods like this one; not synced. Masks and totals are empty until `sync`."""
+        key = pod.cached(self._key_name)
+        if key is None:
+            key = tuple([fragment(pod) for _, fragment in self._fragments])
+            pod.cache(self._key_name, key)
+        found: Standing | None = self._standings.get(key)
+        if found is None:
+            found = self._new_standing(pod, dict(zip([n for n, _ in self._fragments], key, strict=True)))
+            self._standings.put(key, found)
+        return found
+
+    def _new_standing(self, pod: PodInfo, fragments: Mapping[str, Hashable]) -> Standing:
+        table, state, view = self.table, CycleState(), Rows(self.table)
+        pre_filter = {
+            plugin.name: plugin.pre_filter(state, pod, view)
+            for plugin in self.pre_filter
+            if plugin.name in self.kept_names
+        }
+        error: tuple[str, Status] | None = None
+        skip_score = set()
+        for plugin in self.pre_score:
+            if plugin.name in self.kept_names:
+                status = plugin.pre_score(state, pod, view)
+                if status.skip:
+                    skip_score.add(plugin.name)
+                elif not status.ok and error is None:
+                    error = (plugin.name, status)
+        standing = Standing(table, state, pre_filter, error)
+        state.skip_score = skip_score
+        state.skip_filter = {name for name, (_, status) in pre_filter.items() if status.skip}
+
+        def kept(plugin: Any, what: str) -> Kept:
+            key = (plugin.name, what, fragments[plugin.name])
+            found: Kept | None = self._answers.get(key)
+            if found is None:
+                found = Kept(table, getattr(plugin, what), plugin.reads, state, pod)
+                self._answers.put(key, found)
+            return found
+
+        for plugin in self.filter:
+            if plugin.name in self.kept_names and plugin.name not in state.skip_filter:
+                standing.add_filter(plugin, kept(plugin, "filter"))
+        for plugin, weight in self.score:
+            if plugin.name in self.kept_names and plugin.name not in skip_score and error is None:
+                standing.add_score(
+                    Weighted(plugin.name, weight, kept(plugin, "score"), plugin.reads, plugin.normalizer)
+                )
+        return standing

@@ -1,0 +1,361 @@
+"""The search for a node: PreFilter, Filter, PreScore, Score for one pod over all rows at once.
+
+Upstream: `schedule_one.go` (schedulePod, findNodesThatFitPod, prioritizeNodes), `framework/runtime/framework.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from skedge.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE, NodeNames, Nominator, PostFilterResult
+from skedge.framework.state import CycleState
+from skedge.framework.status import Code, PluginError, Status
+from skedge.profiles.diagnosis import Codes, Diagnosis
+from skedge.profiles.profile import Profile
+from skedge.profiles.standing import Standing
+from skedge.snapshot.arith import Bools, Ints
+from skedge.snapshot.nodes import NodeTable
+from skedge.snapshot.pods import PlacedPod, PodInfo
+from skedge.snapshot.views import DeltaView, Rows
+
+
+class CycleError(Exception):
+    """The attempt ended by an error, not by a verdict: reason SchedulerError, no preemption."""
+
+
+class Search:
+    """One pod's way through the filters of its profile, and then its scores.
+
+    `run` finds `rows`, the feasible ones; `scores` their totals. Where `rows` is empty `diagnosis` says why.
+    """
+
+    def __init__(self, profile: Profile, pod: PodInfo, nominator: Nominator | None = None) -> None:
+        self.profile = profile
+        self.table: NodeTable = profile.table
+        self.pod = pod
+        self.nominator = nominator
+        self.standing: Standing = profile.standing(pod)
+        self.state = CycleState(parent=self.standing.state)
+        self.diagnosis = Diagnosis(self.table, self.state, pod, self.table.count)
+        self.rows: Ints = np.zeros(0, np.int64)
+        self.skip_filter: set[str] = set(self.standing.state.skip_filter)
+        self.skip_score: set[str] = set(self.standing.state.skip_score)
+        self.nominated_fits = False
+        self._kept_mask = False  # the feasible rows are exactly those of the standing
+        self._direct = False  # codes and scores were computed for a few rows only
+
+    # --- filters ------------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """PreFilter and Filter; the pod's nominated node is tried before all others. Raises CycleError."""
+        try:
+            names = self._pre_filter()
+            if self.diagnosis.pre_filter is not None:
+                return
+            if self.pod.nominated_node_name and self._nominated_node_fits():
+                return
+            if names is None:
+                self._filter_all()
+            else:
+                self._filter_named(names)
+        except PluginError as error:
+            raise CycleError(str(error)) from error
+
+    def _nominated_node_fits(self) -> bool:
+        """Looks at the nominated node alone; where it fits it is the answer."""
+        row = self.table.row_of.get(self.pod.nominated_node_name)
+        if row is None or not self.table.exists[row]:
+            return False
+        self.look_at(np.array([row], np.int64))
+        if len(self.rows):
+            self.nominated_fits = True
+            return True
+        self._direct = False
+        self.diagnosis.filters = []
+        return False
+
+    def only(self, rows: Sequence[int]) -> None:
+        """Takes these rows as the feasible ones (for tools and tests)."""
+        self.rows = np.array(rows, np.int64)
+        self._kept_mask = False
+
+    def _pre_filter(self) -> NodeNames | None:
+        """Runs PreFilter; returns the names the search is narrowed to, or None for all nodes."""
+        standing = self.standing
+        plugins = self.profile.pre_filter if standing.narrowed else self.profile.cycle_pre_filter
+        if not plugins:
+            return None
+        view = Rows(self.table)
+        names: NodeNames | None = None
+        narrowing: list[str] = []
+        rejected: Status | None = None
+        for plugin in plugins:
+            kept = standing.pre_filter.get(plugin.name)
+            found, status = kept if kept is not None else plugin.pre_filter(self.state, self.pod, view)
+            if status.skip:
+                self.skip_filter.add(plugin.name)
+                continue
+            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                self.diagnosis.pre_filter = status.by(plugin.name)
+                return None
+            if status.code is Code.UNSCHEDULABLE:
+                rejected = status.by(plugin.name)
+                continue
+            if not status.ok:
+                raise CycleError(f'running PreFilter plugin "{plugin.name}": {status.message}')
+            if found is not None:
+                narrowing.append(plugin.name)
+                names = found if names is None else names & found
+                if not names:
+                    self._conflict(narrowing)
+                    return None
+        if rejected is not None:
+            self.diagnosis.pre_filter = rejected
+            return None
+        self.diagnosis.narrowing = frozenset(narrowing)
+        return names
+
+    def _conflict(self, narrowing: Sequence[str]) -> None:
+        if len(narrowing) == 1:
+            text = f"node(s) didn't satisfy plugin {narrowing[0]}"
+        else:
+            text = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowing))}] simultaneously"
+        self.diagnosis.pre_filter = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, text)
+        self.diagnosis.narrowing = frozenset(narrowing)
+
+    def _filter_all(self) -> None:
+        standing, table = self.standing, self.table
+        standing.sync()
+        size = table.size
+        mask = standing.feasible[:size]
+        others: list[Codes] = []
+        view = Rows(table)
+        for plugin in self.profile.cycle_filter:
+            if plugin.name not in self.skip_filter:
+                codes = np.broadcast_to(plugin.filter(self.state, self.pod, view), (size,))
+                others.append(Codes(plugin, codes))
+        changed = bool(others)
+        if changed:
+            mask = mask.copy()
+            for _, codes in others:
+                mask &= codes == 0
+        crowded = self._crowded(None)
+        if crowded:
+            mask = mask.copy() if not changed else mask
+            changed = self._check_crowded(crowded, mask) or changed
+        self._kept_mask = not changed or (
+            int(np.count_nonzero(mask)) == standing.count and bool((mask == standing.feasible[:size]).all())
+        )
+        self.rows = np.flatnonzero(mask)
+        if not len(self.rows):
+            self._explain_all(others)
+
+    def _explain_all(self, others: list[Codes]) -> None:
+        """Puts the codes of all plugins, in Filter order, into the diagnosis."""
+        diagnosis = self.diagnosis
+        diagnosis.rows = np.flatnonzero(self.table.exists)
+        by_name = {plugin.name: codes for plugin, codes in others}
+        by_name |= {plugin.name: kept.answers for plugin, kept in self.standing.filters}
+        diagnosis.filters = [
+            Codes(plugin, by_name[plugin.name][diagnosis.rows])
+            for plugin in self.profile.filter
+            if plugin.name in by_name
+        ]
+
+    def explain(self) -> Diagnosis:
+        """The diagnosis with the codes of every node, feasible ones included (for tools and tests)."""
+        if self.diagnosis.pre_filter is None and not self.diagnosis.filters and not self._direct:
+            view = Rows(self.table)
+            self._explain_all(
+                [
+                    Codes(plugin, np.broadcast_to(plugin.filter(self.state, self.pod, view), (self.table.size,)))
+                    for plugin in self.profile.cycle_filter
+                    if plugin.name not in self.skip_filter
+                ]
+            )
+        return self.diagnosis
+
+    def _filter_named(self, names: NodeNames) -> None:
+        """Only the nodes of these names (those that exist) are looked at; all others are absent."""
+        table = self.table
+        found = [row for name in names if (row := table.row_of.get(name)) is not None and table.exists[row]]
+        self.look_at(np.array(sorted(found), np.int64))
+        listed = " ".join(sorted(self.diagnosis.narrowing))
+        self.diagnosis.absent = Status(
+            Code.UNSCHEDULABLE_AND_UNRESOLVABLE, f"node(s) didn't satisfy plugin(s) [{listed}]"
+        )
+
+    def look_at(self, rows: Ints) -> None:
+        """Filters these rows alone, keeping nothing."""
+        self._direct = True
+        diagnosis = self.diagnosis
+        diagnosis.rows = rows
+        diagnosis.filters = self.codes(Rows(self.table, rows))
+        mask = np.ones(len(rows), bool)
+        for _, codes in diagnosis.filters:
+            mask &= codes == 0
+        crowded = self._crowded({int(row) for row in rows})
+        if crowded:
+            whole = np.zeros(self.table.size, bool)
+            whole[rows] = mask
+            self._check_crowded(crowded, whole)
+            mask = whole[rows]
+        self.rows = rows[mask]
+
+    def codes(self, view: Any) -> list[Codes]:
+        """Every filter's codes for a view, as dry runs need them: no kept answer is used."""
+        size = view.size
+        return [
+            Codes(plugin, np.broadcast_to(np.asarray(plugin.filter(self.state, self.pod, view), np.int64), (size,)))
+            for plugin in self.profile.filter
+            if plugin.name not in self.skip_filter
+        ]
+
+    # --- nominated pods -----------------------------------------------------------------------------------------------
+
+    def _crowded(self, among: set[int] | None) -> dict[int, list[PlacedPod]]:
+        """Rows with nominated pods that count for this pod: priority at least its own, and not itself."""
+        if self.nominator is None:
+            return {}
+        found: dict[int, list[PlacedPod]] = {}
+        for name in self.nominator.nominated_nodes():
+            row = self.table.row_of.get(name)
+            if row is None or not self.table.exists[row] or (among is not None and row not in among):
+                continue
+            pods = [
+                p
+                for p in self.nominator.nominated_pods(name)
+                if p.priority >= self.pod.priority and p.uid != self.pod.uid
+            ]
+            if pods:
+                found[row] = pods
+        return found
+
+    def _check_crowded(self, crowded: dict[int, list[PlacedPod]], mask: Bools) -> bool:
+        """A row must fit with its nominated pods as well as without them; says whether the mask changed."""
+        rows = np.array(sorted(crowded), np.int64)
+        changed = False
+        for plugin, codes in self.codes(DeltaView(self.table, rows, added=crowded)):
+            for i in np.flatnonzero(codes).tolist():
+                row = int(rows[i])
+                if row not in self.diagnosis.explicit:
+                    status = plugin.filter_status(self.state, self.pod, int(codes[i])).by(plugin.name)
+                    self.diagnosis.explicit[row] = status
+                    changed = changed or bool(mask[row])
+                    mask[row] = False
+        return changed
+
+    # --- when nothing fits --------------------------------------------------------------------------------------------
+
+    def post_filter(self) -> PostFilterResult | None:
+        """Runs PostFilter; its words go into the diagnosis, its nomination is returned. Upstream: RunPostFilterPlugins."""
+        result: PostFilterResult | None = None
+        reasons: list[str] = []
+        for plugin in self.profile.post_filter:
+            found, status = plugin.post_filter(self.state, self.pod, self.diagnosis)
+            if status.ok:
+                return found  # type: ignore[no-any-return]
+            reasons += status.all_reasons()
+            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                result = found
+                break
+            if not status.rejected:
+                result = None
+                break
+            if found is not None and found.nominate is not None:
+                result = found
+        self.diagnosis.post_filter_message = ", ".join(reasons)
+        return result
+
+    # --- scores -------------------------------------------------------------------------------------------------------
+
+    def scores(self) -> Ints:
+        """Total scores of `rows`, in their order. Raises CycleError."""
+        try:
+            return self._scores(None)
+        except PluginError as error:
+            raise CycleError(f"running Score plugins: {error}") from error
+
+    def scores_by_plugin(self) -> dict[str, Ints]:
+        """Normalised score x weight of `rows`, by plugin (for tools and tests)."""
+        parts: dict[str, Ints] = {}
+        self._scores(parts)
+        return parts
+
+    def _scores(self, parts: dict[str, Ints] | None) -> Ints:
+        profile, state, rows = self.profile, self.state, self.rows
+        standing = self.standing
+        if not profile.score:
+            return np.ones(len(rows), np.int64)
+        view: Any = Rows(self.table, rows)
+        self._pre_score(view)
+        if self._kept_mask and parts is None:
+            if standing.invalid:
+                self._refuse_invalid(standing)
+            totals: Ints = standing.totals[rows]
+        else:
+            totals = self._kept_scores(view, parts)
+        for plugin, weight in profile.cycle_score:
+            if plugin.name in self.skip_score:
+                continue
+            raw = np.broadcast_to(plugin.score(state, self.pod, view), (len(rows),))
+            part = self._normalized(plugin.name, plugin.normalizer, raw) * weight
+            totals = totals + part
+            if parts is not None:
+                parts[plugin.name] = part
+        return totals
+
+    def _pre_score(self, view: Any) -> None:
+        error = self.standing.pre_score_error
+        for plugin in self.profile.pre_score if error is not None else self.profile.cycle_pre_score:
+            if error is not None and plugin.name == error[0]:
+                raise CycleError(f'running PreScore plugin "{plugin.name}": {error[1].message}')
+            if plugin.name in self.profile.kept_names:
+                continue
+            status = plugin.pre_score(self.state, self.pod, view)
+            if status.skip:
+                self.skip_score.add(plugin.name)
+            elif not status.ok:
+                raise CycleError(f'running PreScore plugin "{plugin.name}": {status.message}')
+
+    def _kept_scores(self, view: Any, parts: dict[str, Ints] | None) -> Ints:
+        """Totals of the NODE plugins where the feasible rows are not those of the standing."""
+        totals = np.zeros(len(self.rows), np.int64)
+        for plugin, weight in self.profile.score:
+            if plugin.name not in self.profile.kept_names or plugin.name in self.skip_score:
+                continue
+            if self._direct:
+                raw = np.broadcast_to(plugin.score(self.state, self.pod, view), (len(self.rows),))
+            else:
+                weighted = next(w for w in self.standing.scores if w.name == plugin.name)
+                raw = weighted.kept.answers[self.rows]
+            part = self._normalized(plugin.name, plugin.normalizer, raw) * weight
+            totals += part
+            if parts is not None:
+                parts[plugin.name] = part
+        return totals
+
+    def _normalized(self, name: str, normalizer: Any, raw: Ints) -> Ints:
+        scores: Ints = raw if normalizer is None else normalizer.apply(raw, normalizer.bounds(raw))
+        bad = (scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)
+        if bad.any():
+            raise CycleError(_invalid_score(name, int(scores[bad][0])))
+        return scores
+
+    def _refuse_invalid(self, standing: Standing) -> None:
+        for row in sorted(standing.invalid):
+            if standing.feasible[row]:
+                for weighted in standing.scores:
+                    score = weighted.normalized(weighted.kept.answers.item(row))
+                    if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
+                        raise CycleError(_invalid_score(weighted.name, int(score)))
+
+
+def _invalid_score(name: str, score: int) -> str:
+    return (
+        f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid score {score}, '
+        f"it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
+    )

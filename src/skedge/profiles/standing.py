@@ -1,0 +1,165 @@
+"""Standing totals: for pods that are alike, which nodes fit and what each scores, kept current change by change.
+
+Pods are alike when the fragments of all NODE plugins are equal. For them the standing holds one mask and one array of
+weighted totals. A change to a row touches that row; only when a normaliser's bounds move are all totals made anew. What
+depends on more than the row (spreading, affinity, volumes) is added each cycle by `profiles.search`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from skedge.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE, NodeNames, Normalizer
+from skedge.framework.state import CycleState
+from skedge.framework.status import Status
+from skedge.profiles.kept import Kept
+from skedge.snapshot.arith import Bools, Ints
+from skedge.snapshot.changes import Aspect
+from skedge.snapshot.nodes import NodeTable
+
+INFEASIBLE: Final = np.iinfo(np.int64).min
+
+
+class Weighted:
+    """One score plugin's part in the totals."""
+
+    __slots__ = ("bounds", "kept", "name", "normalizer", "reads", "weight")
+
+    def __init__(self, name: str, weight: int, kept: Kept, reads: int, normalizer: Normalizer | None) -> None:
+        self.name = name
+        self.weight = weight
+        self.kept = kept
+        self.reads = reads | Aspect.NODE
+        self.normalizer = normalizer
+        self.bounds: Any = None
+
+    def normalized(self, raw: Any) -> Any:
+        return raw if self.normalizer is None else self.normalizer.apply(raw, self.bounds)
+
+
+class Standing:
+    """See the module's docstring. `sync` first, then read `feasible`, `totals`, `invalid`."""
+
+    def __init__(
+        self,
+        table: NodeTable,
+        state: CycleState,
+        pre_filter: dict[str, tuple[NodeNames | None, Status]],
+        pre_score_error: tuple[str, Status] | None,
+    ) -> None:
+        self._table = table
+        self.state = state
+        self.pre_filter = pre_filter
+        self.pre_score_error = pre_score_error
+        self.narrowed = any(names is not None or not (s.ok or s.skip) for names, s in pre_filter.values())
+        self.filters: list[tuple[Any, Kept]] = []
+        self.scores: list[Weighted] = []
+        self.feasible: Bools = np.zeros(0, bool)
+        self.count = 0  # feasible rows
+        self.totals: Ints = np.zeros(0, np.int64)
+        self.invalid: set[int] = set()
+        """Feasible rows with a score outside 0..100: an error once such a row is looked at."""
+        self._position = -1
+        self._reads = int(Aspect.NODE)
+
+    @property
+    def nbytes(self) -> int:
+        return self.feasible.nbytes + self.totals.nbytes + 512
+
+    def add_filter(self, plugin: Any, kept: Kept) -> None:
+        self.filters.append((plugin, kept))
+        self._reads |= plugin.reads
+
+    def add_score(self, weighted: Weighted) -> None:
+        self.scores.append(weighted)
+        self._reads |= weighted.reads
+
+    def sync(self) -> None:
+        """Brings masks and totals up to date with the table."""
+        table = self._table
+        position = table.log.position
+        if self._position == position:
+            return
+        for _, kept in self.filters:
+            kept.sync()
+        for weighted in self.scores:
+            weighted.kept.sync()
+        rows = None
+        if self._position >= 0 and len(self.feasible) == table.capacity:
+            rows = table.log.since(self._position, self._reads)
+        if rows is None or len(rows) * 8 > table.size:
+            self._all_rows()
+        elif rows:
+            self._some_rows(rows)
+        self._position = position
+
+    def _all_rows(self) -> None:
+        table = self._table
+        feasible = table.exists.copy()
+        for _, kept in self.filters:
+            feasible &= kept.answers == 0
+        self.feasible = feasible
+        self.count = int(np.count_nonzero(feasible))
+        self.totals = np.full(table.capacity, INFEASIBLE, np.int64)
+        if self.count:
+            for weighted in self.scores:
+                if weighted.normalizer is not None:
+                    weighted.bounds = weighted.normalizer.bounds(weighted.kept.answers[feasible])
+        self._all_totals()
+
+    def _all_totals(self) -> None:
+        self.invalid = set()
+        if not self.count:
+            return
+        totals = np.zeros(self._table.capacity, np.int64)
+        for weighted in self.scores:
+            scores = weighted.normalized(weighted.kept.answers)
+            bad = ((scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)) & self.feasible
+            if bad.any():
+                self.invalid.update(np.flatnonzero(bad).tolist())
+            totals += scores * weighted.weight
+        totals[~self.feasible] = INFEASIBLE
+        self.totals = totals
+
+    def _some_rows(self, rows: set[int]) -> None:
+        exists, feasible = self._table.exists, self.feasible
+        moved: list[tuple[int, bool]] = []
+        for row in rows:
+            fits = exists.item(row) and all(kept.answers.item(row) == 0 for _, kept in self.filters)
+            if fits != feasible.item(row):
+                feasible[row] = fits
+                self.count += 1 if fits else -1
+                moved.append((row, fits))
+        if self._bounds_moved(moved):
+            self._all_rows()
+            return
+        for row in rows:
+            self.totals[row] = self._total(row) if feasible.item(row) else INFEASIBLE
+
+    def _bounds_moved(self, moved: list[tuple[int, bool]]) -> bool:
+        """Whether some normaliser's bounds may have changed: by rows that came or went, or by raw scores."""
+        if moved and self.count <= len(moved):
+            return True  # few rows are feasible: bounds may rest on those that moved
+        for weighted in self.scores:
+            normalizer = weighted.normalizer
+            if normalizer is None:
+                continue
+            answers = weighted.kept.answers
+            if any(not normalizer.keeps(weighted.bounds, answers.item(row), added) for row, added in moved):
+                return True
+            changed = self._table.log.since(self._position, weighted.reads)
+            if changed is None or changed:
+                return True
+        return False
+
+    def _total(self, row: int) -> int:
+        total = 0
+        self.invalid.discard(row)
+        for weighted in self.scores:
+            score = weighted.normalized(weighted.kept.answers.item(row))
+            if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
+                self.invalid.add(row)
+            total += score * weighted.weight
+        return total
