@@ -40,7 +40,7 @@ def decode(
     config = walk(data, KubeSchedulerConfiguration, problems, ignore=_TYPE_META)
     problems.raise_mismatch()
     _apply_presence(config, data, upstream_node_sampling)
-    strict = [*document.duplicates, *problems.unknown, *_decode_args(config, args_types)]
+    strict = [*document.duplicates, *problems.unknown, *decode_args(config, args_types)]
     if strict:
         raise StrictError(strict)
     set_defaults(config, gates, dict(args_types))
@@ -93,7 +93,7 @@ def _apply_presence(config: KubeSchedulerConfiguration, data: dict[str, Any], up
             config.profiles[0].scheduler_name = names.DEFAULT_SCHEDULER_NAME
 
 
-def _decode_args(config: KubeSchedulerConfiguration, args_types: Mapping[str, ArgsType]) -> list[str]:
+def decode_args(config: KubeSchedulerConfiguration, args_types: Mapping[str, ArgsType]) -> list[str]:
     """Decode the arguments of all profiles in place; returns the strict problems."""
     strict: list[str] = []
     for i, profile in enumerate(config.profiles):
