@@ -1,0 +1,72 @@
+"""PreEnqueue: who keeps a pod out of the active queue.
+
+Upstream: `pkg/scheduler/backend/queue/scheduling_queue.go` (runPreEnqueuePlugins).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from skedge.framework.events import ClusterEvent
+from skedge.framework.plugin import PreEnqueuePlugin
+from skedge.framework.status import SUCCESS, Code, Status
+from skedge.queue.metrics import QueueCounts, QueueMetrics
+from skedge.queue.queued_pod import QueuedPodInfo
+
+log = logging.getLogger(__name__)
+
+_MEASURE_EVERY: Final = 10
+
+
+class Gate:
+    """Runs the PreEnqueue plugins of a pod's profile and notes in the record who gates it.
+
+    Args: `plugins` by scheduler name; `events_of` gives what a plugin registered.
+    """
+
+    def __init__(
+        self,
+        plugins: Mapping[str, tuple[PreEnqueuePlugin, ...]],
+        events_of: Callable[[str], tuple[ClusterEvent, ...]],
+        counts: QueueCounts,
+        monotonic: Callable[[], float],
+        metrics: QueueMetrics,
+    ) -> None:
+        self._plugins = dict(plugins)
+        self._events_of = events_of
+        self._counts = counts
+        self._monotonic = monotonic
+        self._metrics = metrics
+        self._runs = 0
+
+    def passes(self, record: QueuedPodInfo) -> bool:
+        """Ask the plugins, the one that gates the pod so far first; stop at the first that is not content."""
+        plugins = self._plugins.get(record.pod.scheduler_name, ())
+        self._runs += 1
+        measured = self._runs % _MEASURE_EVERY == 0
+        gating = record.gating_plugin
+        if gating:
+            plugins = tuple(sorted(plugins, key=lambda plugin: plugin.name != gating))
+        for plugin in plugins:
+            start = self._monotonic() if measured else 0.0
+            try:
+                status = plugin.pre_enqueue(record.pod)
+            except Exception as error:
+                status = Status.from_error(error)
+            if measured:
+                self._metrics.pre_enqueue_executed(plugin.name, status.code.word, self._monotonic() - start)
+            if status is SUCCESS or status.ok:
+                continue
+            if status.code is Code.ERROR:
+                name, reason = plugin.name, status.message
+                log.error("PreEnqueue failed: plugin=%s pod=%s err=%s", name, record.key, reason, exc_info=status.error)
+            if plugin.name not in record.unschedulable_plugins:
+                self._counts.rejector(plugin.name, record.pod.scheduler_name, 1)
+            record.gate(plugin.name, self._events_of(plugin.name))
+            return False
+        if gating:
+            record.gating_plugin = ""
+            record.gating_events = ()
+        return True
