@@ -16,7 +16,7 @@ ResourceList = dict[str, QuantityText]
 # --- containers and resources -----------------------------------------------------------------------------------------
 
 
-class ResourceClaimName(Value):
+class ResourceClaimName(Value, frozen=True):
     name: str = ""
     request: str = ""
 
@@ -27,7 +27,7 @@ class ResourceRequirements(Object):
     claims: tuple[ResourceClaimName, ...] | None = ()
 
 
-class ContainerPort(Value):
+class ContainerPort(Value, frozen=True):
     container_port: int = 0
     host_port: int = 0
     host_ip: str = field(default="", name="hostIP")
@@ -46,17 +46,17 @@ class Container(Object):
 # --- affinity, tolerations, spreading ---------------------------------------------------------------------------------
 
 
-class PreferredSchedulingTerm(Value):
+class PreferredSchedulingTerm(Value, frozen=True):
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
-class NodeAffinity(Value):
+class NodeAffinity(Value, frozen=True):
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] | None = ()
 
 
-class PodAffinityTerm(Value):
+class PodAffinityTerm(Value, frozen=True):
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] | None = ()
     topology_key: str = ""
@@ -65,23 +65,23 @@ class PodAffinityTerm(Value):
     mismatch_label_keys: tuple[str, ...] | None = ()
 
 
-class WeightedPodAffinityTerm(Value):
+class WeightedPodAffinityTerm(Value, frozen=True):
     weight: int = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
-class PodAffinity(Value):
+class PodAffinity(Value, frozen=True):
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] | None = ()
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] | None = ()
 
 
-class Affinity(Value):
+class Affinity(Value, frozen=True):
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None  # the same shape
 
 
-class Toleration(Value):
+class Toleration(Value, frozen=True):
     key: str = ""
     operator: str = ""
     value: str = ""
@@ -89,7 +89,7 @@ class Toleration(Value):
     toleration_seconds: int | None = None
 
 
-class TopologySpreadConstraint(Value):
+class TopologySpreadConstraint(Value, frozen=True):
     max_skew: int = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
@@ -100,86 +100,79 @@ class TopologySpreadConstraint(Value):
     match_label_keys: tuple[str, ...] | None = ()
 
 
-class PodSchedulingGate(Value):
+class PodSchedulingGate(Value, frozen=True):
     name: str = ""
 
 
-class PodSchedulingGroup(Value):
+class PodSchedulingGroup(Value, frozen=True):
     pod_group_name: str | None = None
 
 
 # --- volumes ----------------------------------------------------------------------------------------------------------
 
 
-class PersistentVolumeClaimVolumeSource(Value):
+class PersistentVolumeClaimVolumeSource(Value, frozen=True):
     claim_name: str = ""
     read_only: bool = False
 
 
-class GCEPersistentDisk(Value):
+class GCEPersistentDisk(Value, frozen=True):
     pd_name: str = ""
     read_only: bool = False
 
 
-class AWSElasticBlockStore(Value):
+class AWSElasticBlockStore(Value, frozen=True):
     volume_id: str = field(default="", name="volumeID")
     read_only: bool = False
 
 
-class ISCSI(Value):
+class ISCSI(Value, frozen=True):
     target_portal: str = ""
     iqn: str = ""
     lun: int = 0
     read_only: bool = False
 
 
-class RBD(Value):
+class RBD(Value, frozen=True):
     monitors: tuple[str, ...] | None = ()
     image: str = ""
     pool: str = ""
     read_only: bool = False
 
 
-class AzureDisk(Value):
+class AzureDisk(Value, frozen=True):
     disk_name: str = ""
     disk_uri: str = field(default="", name="diskURI")
     read_only: bool | None = None
 
 
-class AzureFile(Value):
+class AzureFile(Value, frozen=True):
     secret_name: str = ""
     share_name: str = ""
     read_only: bool = False
 
 
-class Cinder(Value):
+class Cinder(Value, frozen=True):
     volume_id: str = field(default="", name="volumeID")
     read_only: bool = False
 
 
-class VsphereVolume(Value):
+class VsphereVolume(Value, frozen=True):
     volume_path: str = ""
 
 
-class PortworxVolume(Value):
+class PortworxVolume(Value, frozen=True):
     volume_id: str = field(default="", name="volumeID")
     read_only: bool = False
 
 
-class CSIVolumeSource(Value):
+class CSIVolumeSource(Value, frozen=True):
     driver: str = ""
     read_only: bool | None = None
 
 
-class PersistentVolumeClaimTemplateMeta(Object):
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
-
-
-class EphemeralVolumeSource(Object):
+class EphemeralVolumeSource(Value, frozen=True):
     """Generic ephemeral volume: the claim `<pod>-<volume>` is made by a controller; its template is not read here."""
-
-    volume_claim_template: PersistentVolumeClaimTemplateMeta | None = None
 
 
 class Volume(Object):
@@ -201,13 +194,13 @@ class Volume(Object):
 # --- pods -------------------------------------------------------------------------------------------------------------
 
 
-class PodResourceClaim(Value):
+class PodResourceClaim(Value, frozen=True):
     name: str = ""
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
 
 
-class PodSecurityContext(Value):
+class PodSecurityContext(Value, frozen=True):
     """Only what NodeDeclaredFeatures looks at."""
 
     run_as_user: int | None = None
@@ -239,7 +232,7 @@ class PodSpec(Object):
     service_account_name: str = ""
 
 
-class PodCondition(Value):
+class PodCondition(Value, frozen=True):
     type: str = ""
     status: str = ""
     reason: str = ""
@@ -255,18 +248,18 @@ class ContainerStatus(Object):
     allocated_resources: ResourceList | None = None
 
 
-class PodResourceClaimStatus(Value):
+class PodResourceClaimStatus(Value, frozen=True):
     name: str = ""
     resource_claim_name: str | None = None
 
 
-class ContainerExtendedResourceRequest(Value):
+class ContainerExtendedResourceRequest(Value, frozen=True):
     container_name: str = ""
     resource_name: str = ""
     request_name: str = ""
 
 
-class PodExtendedResourceClaimStatus(Value):
+class PodExtendedResourceClaimStatus(Value, frozen=True):
     request_mappings: tuple[ContainerExtendedResourceRequest, ...] | None = ()
     resource_claim_name: str = ""
 
@@ -305,7 +298,7 @@ class Pod(Object):
 # --- nodes and namespaces ---------------------------------------------------------------------------------------------
 
 
-class Taint(Value):
+class Taint(Value, frozen=True):
     key: str = ""
     value: str = ""
     effect: str = ""
@@ -317,12 +310,12 @@ class NodeSpec(Object):
     provider_id: str = field(default="", name="providerID")
 
 
-class NodeCondition(Value):
+class NodeCondition(Value, frozen=True):
     type: str = ""
     status: str = ""
 
 
-class ContainerImage(Value):
+class ContainerImage(Value, frozen=True):
     names: tuple[str, ...] | None = ()
     size_bytes: int = 0
 

@@ -17,7 +17,7 @@ class Object(Struct, rename="camel", omit_defaults=True, gc=False):
     """Base of objects and their larger parts."""
 
 
-class OwnerReference(Value):
+class OwnerReference(Value, frozen=True):
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -53,29 +53,29 @@ class ListMeta(Object):
     remaining_item_count: int | None = None
 
 
-class LabelSelectorRequirement(Value):
+class LabelSelectorRequirement(Value, frozen=True):
     key: str = ""
     operator: str = ""
     values: tuple[str, ...] | None = ()
 
 
-class LabelSelector(Value):
+class LabelSelector(Value, frozen=True):
     """`metav1.LabelSelector` as sent; `api.labels` compiles it."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: tuple[LabelSelectorRequirement, ...] | None = ()
 
 
-class NodeSelectorRequirement(Value):
+class NodeSelectorRequirement(Value, frozen=True):
     key: str = ""
     operator: str = ""
     values: tuple[str, ...] | None = ()
 
 
-class NodeSelectorTerm(Value):
+class NodeSelectorTerm(Value, frozen=True):
     match_expressions: tuple[NodeSelectorRequirement, ...] | None = ()
     match_fields: tuple[NodeSelectorRequirement, ...] | None = ()
 
 
-class NodeSelector(Value):
+class NodeSelector(Value, frozen=True):
     node_selector_terms: tuple[NodeSelectorTerm, ...] | None = ()

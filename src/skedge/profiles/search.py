@@ -250,8 +250,13 @@ class Search:
 
     # --- when nothing fits --------------------------------------------------------------------------------------------
 
+    @property
+    def evaluated_nodes(self) -> int:
+        """Nodes that were looked at."""
+        return len(self.diagnosis.rows) if self._direct else self.table.count
+
     def post_filter(self) -> PostFilterResult | None:
-        """Runs PostFilter; its words go into the diagnosis, its nomination is returned. Upstream: RunPostFilterPlugins."""
+        """Runs PostFilter; its words go into the diagnosis, its nomination is returned."""
         result: PostFilterResult | None = None
         reasons: list[str] = []
         for plugin in self.profile.post_filter:

@@ -62,7 +62,7 @@ class Standing:
         self.invalid: set[int] = set()
         """Feasible rows with a score outside 0..100: an error once such a row is looked at."""
         self._position = -1
-        self._reads = int(Aspect.NODE)
+        self._reads: int = Aspect.NODE
 
     @property
     def nbytes(self) -> int:

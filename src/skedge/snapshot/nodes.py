@@ -114,7 +114,7 @@ class NodeTable:
             row = self._take_row(name)
         old = self.nodes[row]
         self.nodes[row] = node
-        aspects = Aspect.NODE if old is None else Aspect(0)
+        aspects = Aspect.NODE if old is None else 0
         if old is None:
             self.exists[row] = True
             self.count += 1

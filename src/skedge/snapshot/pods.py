@@ -177,6 +177,16 @@ class PodInfo:
         return self.pod.status.conditions or ()
 
     @property
+    def claim_statuses(self) -> tuple[Any, ...]:
+        """What the status says of resource claims made for the pod."""
+        status = self.pod.status
+        return (status.resource_claim_statuses or (), status.extended_resource_claim_status)
+
+    @property
+    def gated(self) -> bool:
+        return bool(self.pod.spec.scheduling_gates)
+
+    @property
     def group(self) -> str | None:
         """Name of the pod group, if the pod belongs to one."""
         found = self.pod.spec.scheduling_group
@@ -200,6 +210,7 @@ class PlacedPod:
 
     __slots__ = (
         "affinity",
+        "claim_statuses",
         "conditions",
         "gated",
         "group",
@@ -242,7 +253,8 @@ class PlacedPod:
         self.nominated_node_name = info.nominated_node_name
         self.terminating = info.terminating
         self.start_time = info.start_time
-        self.gated = bool(info.pod.spec.scheduling_gates)
+        self.gated = info.gated
+        self.claim_statuses = info.claim_statuses
         self.tolerations = info.tolerations
         spec_affinity = info.affinity
         self.affinity = (

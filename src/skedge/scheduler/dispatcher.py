@@ -1,0 +1,89 @@
+"""Work that waits for the API server: bindings and status patches, many at a time and bounded.
+
+A fixed number of workers takes jobs in order, so a pod costs no task of its own. `has_room` is the backpressure: while
+too much is unfinished no pod is popped, so that a high-priority pod never stands behind a wall of decided ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+Job = Callable[[], Awaitable[None]]
+"""Must not raise: whatever goes wrong is the job's own business."""
+
+
+class Dispatcher:
+    """`connections` workers; `has_room` while fewer than `per_connection * connections` bindings are unfinished."""
+
+    def __init__(self, connections: int = 48, per_connection: int = 4) -> None:
+        self._connections = connections
+        self.limit = connections * per_connection
+        self._jobs: deque[tuple[Job, bool]] = deque()
+        self._idle: deque[asyncio.Future[None]] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.unfinished_bindings = 0
+        self.on_room: Callable[[], None] = lambda: None
+
+    @property
+    def has_room(self) -> bool:
+        return self.unfinished_bindings < self.limit
+
+    def start(self) -> None:
+        """Starts the workers in the running loop."""
+        for i in range(self._connections):
+            self._spawn(self._work(), f"dispatcher-{i}")
+
+    def bind(self, job: Job) -> None:
+        """Queues a binding."""
+        self.unfinished_bindings += 1
+        self._put(job, True)
+
+    def call(self, job: Job) -> None:
+        """Queues any other call."""
+        self._put(job, False)
+
+    def wait_apart(self, job: Job) -> None:
+        """A binding that may wait long (Permit, PreBind) gets a task of its own, not one of the workers."""
+        self.unfinished_bindings += 1
+        self._spawn(self._run(job, True), "binding")
+
+    def _put(self, job: Job, binding: bool) -> None:
+        self._jobs.append((job, binding))
+        while self._idle:
+            worker = self._idle.popleft()
+            if not worker.done():
+                worker.set_result(None)
+                break
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            while self._jobs:
+                job, binding = self._jobs.popleft()
+                await self._run(job, binding)
+            rest: asyncio.Future[None] = loop.create_future()
+            self._idle.append(rest)
+            await rest
+
+    async def _run(self, job: Job, binding: bool) -> None:
+        try:
+            await job()
+        finally:
+            if binding:
+                self.unfinished_bindings -= 1
+                if self.unfinished_bindings == self.limit - 1:
+                    self.on_room()
+
+    def _spawn(self, coroutine: Awaitable[None], name: str) -> None:
+        task = asyncio.ensure_future(coroutine)
+        task.set_name(name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Ends all workers; unfinished jobs are cancelled."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,193 @@
+"""From watch events to cache and queue. Upstream: `pkg/scheduler/eventhandlers.go`.
+
+Pods arrive as `PlacedPod` (they have a node) or `PodInfo` (they have none). One object, one place: a pod with a node is
+in the cache, one without and with a profile of ours is in the queue, all else is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from skedge.api.core import Node
+from skedge.cache.cache import CacheError
+from skedge.framework import events
+from skedge.framework.events import ActionType, ClusterEvent
+from skedge.queue.object_events import node_update_events, pod_update_events
+from skedge.snapshot.pods import PlacedPod, PodInfo
+from skedge.stores.store import Store
+from skedge.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from skedge.scheduler.scheduler import Scheduler
+
+log = get_logger(__name__)
+
+AnyPod = PodInfo | PlacedPod
+
+
+class EventHandlers:
+    """The handlers of one scheduler. Each is a plain call that leaves cache and queue consistent."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._cache = scheduler.cache
+        self._queue = scheduler.queue
+        self._profiles = scheduler.profiles
+
+    def _responsible(self, pod: AnyPod) -> bool:
+        return pod.scheduler_name in self._profiles
+
+    # --- pods ---------------------------------------------------------------------------------------------------------
+
+    def pod_added(self, pod: AnyPod) -> None:
+        if isinstance(pod, PlacedPod):
+            self._assigned_added(pod)
+        elif self._responsible(pod):
+            if log.v(3):
+                log.info("Add event for unscheduled pod", pod=pod.key)
+            self._queue.add(pod)
+
+    def _assigned_added(self, pod: PlacedPod) -> None:
+        if log.v(3):
+            log.info("Add event for scheduled pod", pod=pod.key)
+        try:
+            self._cache.add_pod(pod)
+        except CacheError as error:
+            log.error(error, "Scheduler cache AddPod failed", pod=pod.key)
+            self._scheduler.hooks.auditor_finding("cache-add")
+            self._cache.update_pod(pod)
+        self._queue.move_all(events.ASSIGNED_POD_ADD, None, pod)
+
+    def pod_updated(self, old: AnyPod, new: AnyPod) -> None:
+        if isinstance(old, PlacedPod):
+            if isinstance(new, PlacedPod):
+                self._assigned_updated(old, new)
+            else:  # no API server takes a node away from a pod; if one does, the pod is pending again
+                self.pod_deleted(old)
+                self.pod_added(new)
+        elif isinstance(new, PlacedPod):
+            if old.uid != new.uid:  # deleted and made again between two looks
+                self.pod_deleted(old)
+                self.pod_added(new)
+                return
+            self._assigned_added(new)
+            if self._responsible(old):
+                self._queue.delete(old)
+        elif old.uid != new.uid:
+            self.pod_deleted(old)
+            self.pod_added(new)
+        elif self._responsible(old):
+            self._pending_updated(old, new)
+
+    def _assigned_updated(self, old: PlacedPod, new: PlacedPod) -> None:
+        if log.v(4):
+            log.info("Update event for scheduled pod", pod=new.key)
+        if old.uid != new.uid:
+            self.pod_deleted(old)
+            self.pod_added(new)
+            return
+        try:
+            self._cache.update_pod(new)
+        except CacheError as error:
+            log.error(error, "Scheduler cache UpdatePod failed", pod=new.key)
+            self._scheduler.hooks.auditor_finding("cache-update")
+            self._cache.add_pod(new)
+        for event in pod_update_events(old, new):
+            self._queue.move_all(event, old, new)
+
+    def _pending_updated(self, old: PodInfo, new: PodInfo) -> None:
+        if old.resource_version == new.resource_version:
+            return
+        if self._cache.is_assumed(new.uid):
+            if new.terminating and not old.terminating:
+                self._assumed_deleted(new)
+            return
+        if log.v(4):
+            log.info("Update event for unscheduled pod", pod=new.key)
+        self._queue.update(old, new)
+        if old.nominated_node_name and old.nominated_node_name != new.nominated_node_name:
+            self._room_given_up(old)
+
+    def pod_deleted(self, pod: AnyPod) -> None:
+        """Of a pod with a node, or of one without; one that vanished unseen is whatever was last known of it."""
+        if isinstance(pod, PlacedPod):
+            if log.v(3):
+                log.info("Delete event for scheduled pod", pod=pod.key)
+            try:
+                gone = self._cache.remove_pod(pod)
+            except CacheError as error:
+                log.error(error, "Scheduler cache RemovePod failed", pod=pod.key)
+                gone = pod
+            self._queue.move_all(events.ASSIGNED_POD_DELETE, gone, None)
+            return
+        if not self._responsible(pod):
+            return
+        if log.v(3):
+            log.info("Delete event for unscheduled pod", pod=pod.key)
+        self._queue.delete(pod)
+        if self._cache.is_assumed(pod.uid):
+            self._assumed_deleted(pod)
+        elif pod.nominated_node_name:
+            self._room_given_up(pod)
+
+    def _assumed_deleted(self, pod: PodInfo) -> None:
+        """A pod is deleted while it is being bound: it gives its room back at once; the binding will fail by itself."""
+        cached = self._cache.find_pod(pod.uid)
+        if cached is None:
+            return
+        waiting = self._scheduler.waiting.get(pod.uid)
+        if waiting is None or not waiting.reject("", "removed"):
+            self._cache.forget_pod(cached, cached.node_name)
+        self._queue.move_all(events.ASSIGNED_POD_DELETE, cached, None)
+
+    def _room_given_up(self, pod: PodInfo) -> None:
+        """A nominated pod went or was nominated elsewhere: pods of at most its priority may have its room."""
+        self._queue.move_all(events.ASSIGNED_POD_DELETE, pod, None, lambda pending: pending.priority <= pod.priority)
+
+    # --- nodes --------------------------------------------------------------------------------------------------------
+
+    def node_added(self, node: Node) -> None:
+        self._cache.add_node(node)
+        self._queue.move_all(events.NODE_ADD, None, node)
+
+    def node_updated(self, old: Node, new: Node) -> None:
+        self._cache.update_node(new)
+        for event in node_update_events(old, new):
+            self._queue.move_all(event, old, new)
+
+    def node_deleted(self, node: Node) -> None:
+        self._queue.move_all(events.NODE_DELETE, node, None)
+        try:
+            self._cache.remove_node(node)
+        except CacheError as error:
+            log.error(error, "Scheduler cache RemoveNode failed", node=node.metadata.name)
+
+    # --- everything else ----------------------------------------------------------------------------------------------
+
+    def of_store(self, resource: str, store: Store[Any]) -> Watcher:
+        """Handlers that keep a plugin's store and then wake pods that wait for the resource."""
+        return Watcher(resource, store, self._queue.move_all)
+
+
+class Watcher:
+    """Add, update and delete of one resource: first the store, then the queue."""
+
+    def __init__(self, resource: str, store: Store[Any], move: Callable[..., None]) -> None:
+        self._store = store
+        self._move = move
+        self._add = ClusterEvent(resource, ActionType.ADD)
+        self._update = ClusterEvent(resource, ActionType.UPDATE)
+        self._delete = ClusterEvent(resource, ActionType.DELETE)
+
+    def added(self, obj: Any) -> None:
+        self._store.set(obj)
+        self._move(self._add, None, obj)
+
+    def updated(self, old: Any, new: Any) -> None:
+        self._store.set(new)
+        self._move(self._update, old, new)
+
+    def deleted(self, obj: Any) -> None:
+        self._store.delete(obj)
+        self._move(self._delete, obj, None)

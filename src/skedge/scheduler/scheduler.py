@@ -1,0 +1,151 @@
+"""The scheduler: cache, queue, profiles and the loop that takes pods from one to the other.
+
+Upstream: `pkg/scheduler/scheduler.go`. One loop owns the state: cycles run in slices of a few milliseconds, then
+sockets breathe. `assembly` builds it; nothing here opens a connection, that is what `ports` are for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from skedge.cache.cache import Cache
+from skedge.clock import Clock
+from skedge.framework.ports import Ports
+from skedge.framework.status import Status
+from skedge.profiles.profile import Profile
+from skedge.queue.scheduling_queue import SchedulingQueue
+from skedge.scheduler import binding_cycle
+from skedge.scheduler.dispatcher import Dispatcher
+from skedge.scheduler.event_handlers import EventHandlers
+from skedge.scheduler.failure_handler import FailureHandler
+from skedge.scheduler.scheduling_cycle import Decision, schedule_one
+from skedge.scheduler.waiting_pods import WaitingPods
+from skedge.snapshot.pods import PlacedPod, PodInfo
+from skedge.telemetry.hooks import SchedulerHooks
+from skedge.telemetry.logs import get_logger
+
+log = get_logger(__name__)
+
+SLICE = 0.005
+"""Seconds of cycles before the loop serves its sockets again."""
+
+
+class Scheduler:
+    """See the module's docstring. `pod_lister` finds a pod in the informer by `namespace/name`; `wake` is set by the
+    queue when a pod may be popped."""
+
+    def __init__(
+        self,
+        *,
+        cache: Cache,
+        queue: SchedulingQueue,
+        profiles: Mapping[str, Profile],
+        ports: Ports,
+        clock: Clock,
+        rng: random.Random,
+        pod_lister: Callable[[str], PodInfo | PlacedPod | None],
+        hooks: SchedulerHooks | None = None,
+        dispatcher: Dispatcher | None = None,
+        wake: asyncio.Event | None = None,
+    ) -> None:
+        self.cache = cache
+        self.queue = queue
+        self.profiles = profiles
+        self.ports = ports
+        self.clock = clock
+        self.rng = rng
+        self.pod_lister = pod_lister
+        self.hooks = hooks or SchedulerHooks()
+        self.waiting = WaitingPods()
+        self.pre_binding: dict[str, asyncio.Task[Status]] = {}
+        self.dispatcher = dispatcher or Dispatcher()
+        self.failures = FailureHandler(self)
+        self.handlers = EventHandlers(self)
+        self._stopping = False
+        self._wake = wake or asyncio.Event()
+        self.dispatcher.on_room = self._wake.set
+
+    # --- the loop -----------------------------------------------------------------------------------------------------
+
+    def run_slice(self, seconds: float = SLICE) -> int:
+        """Schedules pods until the time is up, the queue is empty, or bindings pile up; returns how many."""
+        clock, queue, dispatcher = self.clock, self.queue, self.dispatcher
+        end = clock.monotonic() + seconds
+        done = 0
+        while dispatcher.has_room:
+            queued = queue.pop()
+            if queued is None:
+                break
+            schedule_one(self, queued)
+            done += 1
+            if clock.monotonic() >= end:
+                break
+        return done
+
+    async def run(self) -> None:
+        """Schedules until cancelled or stopped."""
+        loop = asyncio.get_running_loop()
+        while not self._stopping:
+            self._wake.clear()
+            self.flush()
+            if self.run_slice():
+                await asyncio.sleep(0)
+                continue
+            deadline = self.queue.next_deadline()
+            timer = None
+            if deadline is not None:
+                timer = loop.call_later(max(0.0, deadline - self.clock.monotonic()), self._wake.set)
+            try:
+                await self._wake.wait()
+            finally:
+                if timer is not None:
+                    timer.cancel()
+
+    def flush(self) -> None:
+        """Moves pods whose backoff is over, and those that waited too long."""
+        deadline = self.queue.next_deadline()
+        if deadline is not None and deadline <= self.clock.monotonic():
+            self.queue.flush_due()
+
+    def stop(self) -> None:
+        """No pod is popped any more."""
+        self._stopping = True
+        self._wake.set()
+
+    # --- what cycles call ---------------------------------------------------------------------------------------------
+
+    def start_binding(self, decision: Decision) -> None:
+        binding_cycle.start_binding(self, decision)
+
+    async def pre_bind(self, decision: Decision, groups: list[list[Any]]) -> Status:
+        """Runs PreBind; meanwhile preemption may cancel it through `pre_binding`."""
+        task = asyncio.ensure_future(binding_cycle.run_pre_bind(decision, groups))
+        self.pre_binding[decision.pod.uid] = task
+        try:
+            return await task
+        finally:
+            self.pre_binding.pop(decision.pod.uid, None)
+            task.cancel()
+
+    def record(
+        self, pod: PodInfo | PlacedPod, profile: Profile, type_: str, reason: str, action: str, note: str
+    ) -> None:
+        """Notes an event about a pod, in the profile's name."""
+        self.ports.events.event(pod, None, type_, reason, action, note, controller=profile.name)
+
+    def patch_status(self, pod: PodInfo, patch: Mapping[str, Any]) -> None:
+        """Sends a status patch when a connection is free; a failure is logged."""
+
+        async def job() -> None:
+            await self.patch_status_now(pod, patch)
+
+        self.dispatcher.call(job)
+
+    async def patch_status_now(self, pod: PodInfo, patch: Mapping[str, Any]) -> None:
+        try:
+            await self.ports.patcher.patch_status(pod, patch)
+        except Exception as error:
+            log.error(error, "Error updating pod", pod=pod.key)
