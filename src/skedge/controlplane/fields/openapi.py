@@ -4,7 +4,7 @@ Enough for kubectl: validation of manifests, `explain`, merge metadata of `apply
 `patch` takes `dryRun` and `fieldValidation`. Documents are encoded once. Served at `/openapi/v3`,
 `/openapi/v3/<path of the index>` and `/openapi/v2`.
 
-Upstream: `kube-openapi`; read by kubectl in `kubectl/pkg/explain/v2` and `cli-runtime/pkg/resource/query_param_verifier*`.
+Upstream: `kube-openapi`. Read in `kubectl/pkg/explain/v2` and `cli-runtime/pkg/resource/query_param_verifier_v3.go`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ MAX_ERRORS = 100
 
 def unknown_fields(gvk: str, obj: Any) -> list[str]:
     """`unknown field "spec.foo"` for every field of `obj` that the kind does not have, in document order."""
-    return _collect(obj, table().kind(gvk), duplicates=False)
+    kind = table().kind(gvk)
+    return [] if _all_known(obj, kind) else _collect(obj, kind, duplicates=False)
 
 
 def duplicate_fields(raw: bytes, gvk: str = "") -> list[str]:
@@ -34,6 +35,28 @@ def duplicate_fields(raw: bytes, gvk: str = "") -> list[str]:
 def strict_errors(gvk: str, raw: bytes) -> list[str]:
     """Unknown and duplicate fields of `raw` together, in the order in which the server lists them."""
     return _collect(_load(raw)[0], table().kind(gvk))
+
+
+def _all_known(value: Any, type: Type) -> bool:
+    """Whether nothing is unknown, which is nearly always so, found out without keeping track of paths."""
+    shape = type.shape
+    if value.__class__ is list:
+        elem = type.elem
+        return shape is not Shape.LIST or all(
+            _all_known(item, elem) for item in value if item.__class__ is dict or item.__class__ is list
+        )
+    if value.__class__ is not dict:
+        return True
+    if shape is Shape.STRUCT:
+        fields = type.fields
+        for key, item in value.items():
+            field = fields.get(key)
+            if field is None:
+                return False
+            if (item.__class__ is dict or item.__class__ is list) and not _all_known(item, field.type):
+                return False
+        return True
+    return shape is not Shape.MAP or all(_all_known(item, type.elem) for item in value.values())
 
 
 class _Twice(dict[str, Any]):

@@ -11,6 +11,7 @@ from skedge.controlplane.fields.table import Obj
 
 _TEMPLATE: Obj = {"metadata": {}, "spec": {"containers": None}}
 _WORKLOAD: Obj = {"selector": None, "template": _TEMPLATE}
+_ACCESS_REVIEW: Obj = {"spec": {}, "status": {"allowed": False}}
 _NODE_INFO = (
     "machineID",
     "systemUUID",
@@ -78,6 +79,14 @@ _BODIES: dict[str, Obj] = {
     "batch/v1/CronJob": {
         "spec": {"schedule": "", "jobTemplate": {"metadata": {}, "spec": {"template": _TEMPLATE}}},
         "status": {},
+    },
+    "authentication.k8s.io/v1/TokenReview": {"spec": {}, "status": {"user": {}}},
+    "authentication.k8s.io/v1/SelfSubjectReview": {"status": {"userInfo": {}}},
+    "authorization.k8s.io/v1/SubjectAccessReview": _ACCESS_REVIEW,
+    "authorization.k8s.io/v1/SelfSubjectAccessReview": _ACCESS_REVIEW,
+    "authorization.k8s.io/v1/SelfSubjectRulesReview": {
+        "spec": {},
+        "status": {"resourceRules": None, "nonResourceRules": None, "incomplete": False},
     },
     "coordination.k8s.io/v1/Lease": {"spec": {}},
     "discovery.k8s.io/v1/EndpointSlice": {"addressType": "", "endpoints": None, "ports": None},
