@@ -30,9 +30,9 @@ from skedge.framework.events import (
     QueueingHintFn,
 )
 from skedge.framework.plugin import PreEnqueuePlugin
-from skedge.queue.metrics import NO_METRICS, QueueMetrics
 from skedge.queue.queued_pod import QueuedPodInfo
 from skedge.snapshot.pods import PlacedPod, PodInfo
+from skedge.telemetry.hooks import SchedulerHooks
 
 log = logging.getLogger(__name__)
 
@@ -130,11 +130,11 @@ class QueueingHints:
         self,
         maps: Mapping[str, HintMap],
         monotonic: Callable[[], float],
-        metrics: QueueMetrics = NO_METRICS,
+        hooks: SchedulerHooks,
     ) -> None:
         self._maps = dict(maps)
         self._monotonic = monotonic
-        self._metrics = metrics
+        self._hooks = hooks
         self._interest: dict[ClusterEvent, bool] = {}
         self._plans: dict[tuple[str, frozenset[str], ClusterEvent], HintMap] = {}
         self._events_of: dict[str, tuple[ClusterEvent, ...]] = {}
@@ -211,5 +211,5 @@ class QueueingHints:
             except Exception:
                 word = "Error"
                 log.exception("queueing hint failed, taken as Queue: plugin=%s pod=%s", plugin, pod.key)
-        self._metrics.hint_executed(plugin, event.label, word, self._monotonic() - start)
+        self._hooks.hint(plugin, event.label, word, self._monotonic() - start)
         return answer

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from skedge.api.core import Node
-from skedge.api.quantity import quantity
+from skedge.api.podevents import Change, node_changes
 from skedge.framework.events import ASSIGNED_POD, NODE, UNSCHEDULABLE_POD, ActionType, ClusterEvent
 from skedge.snapshot.pods import PlacedPod, PodInfo
+
+_NODE_EVENTS: Final = {
+    change: ClusterEvent(NODE, ActionType[f"UPDATE_{change.name}"])
+    for change in Change
+    if change.name.startswith("NODE_")
+}
 
 
 def pod_update_events(old: PodInfo | PlacedPod, new: PodInfo | PlacedPod) -> list[ClusterEvent]:
@@ -48,35 +54,6 @@ def _claims(pod: PodInfo) -> Any:
 def node_update_events(old: Node, new: Node, *, declared_features: bool = True) -> list[ClusterEvent]:
     """The events in the reference's order, none when nothing of interest changed (a heartbeat, an image).
 
-    UpdateNodeTaint comes twice when a node is un-cordoned and its taints change. `declared_features`: the gate
-    NodeDeclaredFeatures.
+    `declared_features`: the gate NodeDeclaredFeatures.
     """
-    actions = []
-    if old.spec.unschedulable and not new.spec.unschedulable:
-        actions.append(ActionType.UPDATE_NODE_TAINT)
-    if _differ(old.status.allocatable, new.status.allocatable) and _allocatable(old) != _allocatable(new):
-        actions.append(ActionType.UPDATE_NODE_ALLOCATABLE)
-    if _differ(old.metadata.labels, new.metadata.labels):
-        actions.append(ActionType.UPDATE_NODE_LABEL)
-    if _differ(old.spec.taints, new.spec.taints):
-        actions.append(ActionType.UPDATE_NODE_TAINT)
-    if _conditions(old) != _conditions(new):
-        actions.append(ActionType.UPDATE_NODE_CONDITION)
-    if _differ(old.metadata.annotations, new.metadata.annotations):
-        actions.append(ActionType.UPDATE_NODE_ANNOTATION)
-    if declared_features and _differ(old.status.declared_features, new.status.declared_features):
-        actions.append(ActionType.UPDATE_NODE_DECLARED_FEATURE)
-    return [ClusterEvent(NODE, action) for action in actions]
-
-
-def _differ(old: Any, new: Any) -> bool:
-    """Whether two fields mean different things; absent and empty mean the same."""
-    return bool((old or new) and (old or None) != (new or None))
-
-
-def _allocatable(node: Node) -> dict[str, Any]:
-    return {name: quantity(amount) for name, amount in (node.status.allocatable or {}).items()}
-
-
-def _conditions(node: Node) -> dict[str, str]:
-    return {condition.type: condition.status for condition in node.status.conditions or ()}
+    return [_NODE_EVENTS[change] for change in node_changes(old, new, declared_features=declared_features)]

@@ -18,13 +18,13 @@ from skedge.framework.events import (
 )
 from skedge.queue.hints import ProfileQueueing, QueueingHints, Strategy
 from skedge.queue.in_flight import InFlight
-from skedge.queue.metrics import NO_METRICS, PendingCounts, QueueMetrics
 from skedge.queue.nominator import Lister
 from skedge.queue.object_events import pod_update_events
-from skedge.queue.pending import ADD, UPDATE, PendingPods, Place
+from skedge.queue.pending import ADD, UPDATE, PendingCounts, PendingPods, Place
 from skedge.queue.queued_pod import QueuedPodInfo
 from skedge.queue.story import Step
 from skedge.snapshot.pods import PlacedPod, PodInfo
+from skedge.telemetry.hooks import SchedulerHooks
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class SchedulingQueue:
         pop_from_backoff_q, generic_workload: the gates SchedulerPopFromBackoffQ and GenericWorkload.
         lister: the informer's pod of a key.
         on_ready: called when a pod may be popped; it should only set a flag.
-        metrics: takes durations; counts are read from `counts`, `pending_counts()` and `in_flight_counts()`.
+        hooks: is told what the metrics need, but for `pending_counts()` and `in_flight_counts()`, which are asked for.
     """
 
     def __init__(
@@ -91,8 +91,9 @@ class SchedulingQueue:
         max_in_unschedulable: float = 300.0,
         pop_from_backoff_q: bool = True,
         generic_workload: bool = False,
-        metrics: QueueMetrics = NO_METRICS,
+        hooks: SchedulerHooks | None = None,
     ) -> None:
+        hooks = hooks or SchedulerHooks()
         self._monotonic = clock.monotonic
         self._epoch = clock.now() - clock.monotonic()
         self._on_ready = on_ready
@@ -101,7 +102,7 @@ class SchedulingQueue:
         self._last_sweep = self.now()
         self.closed = False
         self.scheduling_cycle = 0
-        self.hints = QueueingHints({name: p.hints for name, p in profiles.items()}, clock.monotonic, metrics)
+        self.hints = QueueingHints({name: p.hints for name, p in profiles.items()}, clock.monotonic, hooks)
         self._pending = PendingPods(
             self.now,
             clock.monotonic,
@@ -113,10 +114,9 @@ class SchedulingQueue:
             initial_backoff=pod_initial_backoff,
             max_backoff=pod_max_backoff,
             pop_from_backoff_q=pop_from_backoff_q,
-            metrics=metrics,
+            hooks=hooks,
         )
         self.nominator = self._pending.nominator
-        self.counts = self._pending.counts
         self._in_flight = InFlight()
 
     def now(self) -> float:
@@ -182,7 +182,7 @@ class SchedulingQueue:
             return False
         self.scheduling_cycle += 1
         if record.rejectors:
-            self.counts.rejectors(record, -1)
+            self._pending.count_rejectors(record, -1)
         self._pending.tell(record, "pop")
         return True
 
@@ -211,7 +211,7 @@ class SchedulingQueue:
             record.timestamp = self.now()
             record.backoff_expiration = 0.0
             record.was_flushed_from_unschedulable = False
-            self.counts.rejectors(record, 1)
+            pending.count_rejectors(record, 1)
             pending.requeue(record, self._strategy_after_flight(record), SCHEDULE_ATTEMPT_FAILURE)
             return None
         finally:
@@ -362,7 +362,7 @@ class SchedulingQueue:
         }
 
     def validate(self) -> None:
-        """Check that every pod is in exactly one place and all counts are right.
+        """Check that every pod is in exactly one place and what is kept in two forms agrees.
 
         Raises AssertionError; where it is about one pod, with the pod's story.
         """
