@@ -63,14 +63,18 @@ def owner(manager: str, operation: str, version: str, subresource: str) -> Owner
 def decode(entries: Any) -> Managed | None:
     """The entries of an object, or None where one of them is malformed (the server then ignores all)."""
     out: Managed = {}
+    if entries is not None and not isinstance(entries, list):
+        return None
     for raw in entries or ():
         if not isinstance(raw, dict) or raw.get("operation") not in ("Apply", "Update"):
+            return None
+        if not all(isinstance(raw.get(name) or "", str) for name in ("manager", "apiVersion", "time", "subresource")):
             return None
         fields = raw.get("fieldsV1")
         if raw.get("fieldsType") != "FieldsV1" or (fields is not None and not sets.is_field_set(fields)):
             return None
-        version = raw.get("apiVersion", "")
-        key = owner(raw.get("manager", ""), raw["operation"], version, raw.get("subresource", ""))
+        version = raw.get("apiVersion") or ""
+        key = owner(raw.get("manager") or "", raw["operation"], version, raw.get("subresource") or "")
         out[key] = Entry(fields or {}, version, raw.get("time"), raw)
     return out
 

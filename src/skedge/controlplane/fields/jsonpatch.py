@@ -104,7 +104,7 @@ def _step(node: Any, part: str, *, missing_ok: bool = False) -> Any:
 def _index(node: list[Any], part: str, *, end: int = 0) -> int:
     """An existing index of `node`, negative ones counted from the end; `end`: 1 where one past the last is meant."""
     digits = part[1:] if part.startswith("-") else part
-    if not (digits.isascii() and digits.isdigit()):
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 10):
         raise _Failed(f"{part!r} is not an array index")
     index = int(part)
     if index < 0:

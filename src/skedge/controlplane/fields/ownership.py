@@ -132,7 +132,10 @@ def _apply(gvk: str, live: Obj, applied: Obj, before: Managed, me: Owner, now: s
     if mine.raw is not None and mine.raw.get("apiVersion") != mine.version:
         mine.raw = None
     mine.set_fields(fields)
-    merged: Obj = merge(live, applied, type)
+    try:
+        merged: Obj = merge(live, applied, type)
+    except ValueError as err:  # a list item of the stored object has no key
+        raise TypedPatchError(f"failed to create typed live object: {err}") from None
     if last_fields:
         merged = _prune(merged, managed, last_fields, type)
     changed, removed = _changes(gvk, live, merged, me.subresource)
@@ -142,10 +145,8 @@ def _apply(gvk: str, live: Obj, applied: Obj, before: Managed, me: Owner, now: s
         raise _Conflicts(conflicts)
     _disown(others, sets.union(changed, removed))
     mine.set_fields(_strip_meta(mine.fields))
-    if changed or removed:
+    if merged != live:  # order counts here, though nobody owns it
         mine.touch(now)
-    else:
-        merged = live
     _drop_empty(managed)
     return merged, managed
 

@@ -120,10 +120,22 @@ def ordered(a: Obj) -> Obj:
 
 def is_field_set(value: object) -> bool:
     """Whether `value` has the form of a set (entries of a request may not)."""
-    return isinstance(value, dict) and all(
-        (element == SELF or element[:2] in ("f:", "k:", "v:", "i:")) and is_field_set(node)
-        for element, node in value.items()
-    )
+    return isinstance(value, dict) and all(_is_element(key) and is_field_set(node) for key, node in value.items())
+
+
+def _is_element(text: str) -> bool:
+    kind, body = text[:2], text[2:]
+    if kind == "f:" or text == SELF:
+        return True
+    if kind == "i:":
+        return body.isascii() and body.isdigit()
+    if kind not in ("k:", "v:"):
+        return False
+    try:
+        decoded = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return False
+    return kind == "v:" or isinstance(decoded, dict)
 
 
 def paths(a: Obj, prefix: str = "") -> Iterator[str]:

@@ -178,6 +178,36 @@ def test_kubectl_takes_over_what_client_side_apply_set() -> None:
         fields.apply(DEPLOYMENT, live, config(spec={"paused": False}), "kubectl", False, LATER)
 
 
+def test_stored_object_with_an_item_without_key() -> None:
+    live = config(spec=containers({"image": "x"}))
+    with pytest.raises(fields.TypedPatchError, match="failed to create typed live object: associative list"):
+        fields.apply(DEPLOYMENT, live, config(spec=containers({"name": "a"})), "me", False, NOW)
+
+
+@pytest.mark.parametrize(
+    ("live", "applied", "want"),
+    [
+        ("ab", "ba", "ba"),
+        ("abx", "ba", "bxa"),
+        ("xab", "ab", "xab"),
+        ("axb", "ab", "axb"),
+        ("ab", "acb", "acb"),
+        ("abc", "xc", "abxc"),
+        ("xyz", "ab", "xyzab"),
+        ("", "ab", "ab"),
+        ("dcba", "abcd", "abcd"),
+    ],
+)
+def test_order_of_a_merged_list(live: str, applied: str, want: str) -> None:
+    """Shared items in the applied order; the others keep what stood before them as far as that goes."""
+
+    def pod(names: str) -> dict[str, Any]:
+        return config("v1/Pod", spec={"containers": [{"name": name} for name in names]})
+
+    got = fields.apply("v1/Pod", pod(live), pod(applied), "me", True, NOW)
+    assert "".join(item["name"] for item in got["spec"]["containers"]) == want
+
+
 def test_updates_move_ownership() -> None:
     old = config(spec={"replicas": 1, "paused": True})
     old["metadata"]["managedFields"] = fields.track_update(DEPLOYMENT, None, old, "a", NOW)
@@ -251,6 +281,10 @@ def test_same_but_times() -> None:
     "entry",
     [
         "x",
+        {"operation": "Apply", "fieldsType": "FieldsV1", "manager": 1},
+        {"operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {"k:{": {}}},
+        {"operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {"k:1": {}}},
+        {"operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {"i:x": {}}},
         {"operation": "Apply", "fieldsType": "V2"},
         {"operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {"x": {}}},
         {"operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {"f:x": 1}},
