@@ -5,7 +5,6 @@ Upstream: `pkg/scheduler/backend/queue/scheduling_queue.go` (runPreEnqueuePlugin
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -14,8 +13,9 @@ from skedge.framework.plugin import PreEnqueuePlugin
 from skedge.framework.status import SUCCESS, Code, Status
 from skedge.queue.queued_pod import QueuedPodInfo
 from skedge.telemetry.hooks import SchedulerHooks
+from skedge.telemetry.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _MEASURE_EVERY: Final = 10
 """Of so many runs one is timed; the reference draws lots with the same odds."""
@@ -60,8 +60,9 @@ class Gate:
             if status is SUCCESS or status.ok:
                 continue
             if status.code is Code.ERROR:
-                name, reason = plugin.name, status.message
-                log.error("PreEnqueue failed: plugin=%s pod=%s err=%s", name, record.key, reason, exc_info=status.error)
+                log.error(
+                    status.message, "Unexpected error running PreEnqueue plugin", plugin=plugin.name, pod=record.key
+                )
             if plugin.name not in record.unschedulable_plugins:
                 self._hooks.unschedulable_pods(plugin.name, record.pod.scheduler_name, 1)
             record.gate(plugin.name, self._events_of(plugin.name))

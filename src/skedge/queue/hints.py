@@ -6,7 +6,6 @@ Upstream: `pkg/scheduler/scheduler.go` (buildQueueingHintMap), `framework/runtim
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, Final, NamedTuple
@@ -33,8 +32,9 @@ from skedge.framework.plugin import PreEnqueuePlugin
 from skedge.queue.queued_pod import QueuedPodInfo
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.telemetry.hooks import SchedulerHooks
+from skedge.telemetry.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 EXTENDER: Final = "Extender"
 """The pseudo plugin that stands for all extenders among a pod's rejectors."""
@@ -185,7 +185,7 @@ class QueueingHints:
             meant = new is None or (isinstance(new, PodInfo | PlacedPod) and new.uid == pod.uid)
             return Strategy.AFTER_BACKOFF if meant else Strategy.SKIP
         if pod.scheduler_name not in self._maps:
-            log.error("no queueing hints for the pod's profile: pod=%s profile=%s", pod.key, pod.scheduler_name)
+            log.error(None, "No queueing hints for the profile of the pod", pod=pod.key, profile=pod.scheduler_name)
             return Strategy.AFTER_BACKOFF
         strategy = Strategy.SKIP
         for _, plugin, hint in self._listeners(pod.scheduler_name, record.rejectors, event):
@@ -208,8 +208,8 @@ class QueueingHints:
                 answer = hint(pod, old, new)
                 if answer == QueueingHint.QUEUE_SKIP:
                     word = "QueueSkip"
-            except Exception:
+            except Exception as error:
                 word = "Error"
-                log.exception("queueing hint failed, taken as Queue: plugin=%s pod=%s", plugin, pod.key)
+                log.error(error, "Queueing hint failed, taken as Queue", plugin=plugin, event=event.label, pod=pod.key)
         self._hooks.hint(plugin, event.label, word, self._monotonic() - start)
         return answer

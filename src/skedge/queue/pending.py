@@ -5,7 +5,6 @@ Upstream: `pkg/scheduler/backend/queue/scheduling_queue.go` (moveToActiveQ, move
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Any, Final, NamedTuple
@@ -28,8 +27,9 @@ from skedge.queue.story import Story
 from skedge.queue.unschedulable import UnschedulablePods
 from skedge.snapshot.pods import PodInfo
 from skedge.telemetry.hooks import SchedulerHooks
+from skedge.telemetry.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 ADD: Final = UNSCHEDULABLE_POD_ADD.label
 UPDATE: Final = UNSCHEDULABLE_POD_UPDATE.label
@@ -112,8 +112,8 @@ class PendingPods:
             return False
         try:
             sort_key = self._key_of(record)
-        except Exception:
-            self._park_unsorted(record, label)
+        except Exception as error:
+            self._park_unsorted(record, label, error)
             return False
         now = self._now()
         if record.initial_attempt_timestamp is None:
@@ -124,7 +124,7 @@ class PendingPods:
         if (label is ADD or label == UPDATE) and (record.pod.nominated_node_name or len(self.nominator)):
             self.nominator.add(record.pod)
         self._hooks.queue_incoming("active", label)
-        self.story.tell((now, key, "active", label))
+        self._moved(record, "active", label, now)
         self._on_ready()
         return True
 
@@ -134,13 +134,13 @@ class PendingPods:
             return False
         try:
             heap = self.backoff.push(record)
-        except Exception:
-            self._park_unsorted(record, label)
+        except Exception as error:
+            self._park_unsorted(record, label, error)
             return False
         self.unschedulable.remove(record.key)
         self._hooks.queue_incoming("backoff", label)
         early = heap is self.backoff.rejected
-        self.tell(record, "backoff" if early else "error backoff", label)
+        self._moved(record, "backoff" if early else "error backoff", label, self._now())
         if early and self._pop_from_backoff_q:
             self._on_ready()
         return True
@@ -149,11 +149,11 @@ class PendingPods:
         """Into the unschedulable set, or a fresh look at one that is there."""
         if self.unschedulable.put(record):
             self._hooks.queue_incoming("unschedulable", label)
-            self.tell(record, "gated" if record.gated else "unschedulable", label)
+            self._moved(record, "gated" if record.gated else "unschedulable", label, self._now())
 
-    def _park_unsorted(self, record: QueuedPodInfo, label: str) -> None:
+    def _park_unsorted(self, record: QueuedPodInfo, label: str, error: Exception) -> None:
         """A broken QueueSort plugin must not lose the pod: it waits for the next event or the sweep."""
-        log.exception("QueueSort failed, the pod is left among the unschedulable ones: pod=%s", record.key)
+        log.error(error, "QueueSort failed, the pod is left among the unschedulable ones", pod=record.key)
         self.backoff.remove(record.key)
         self.active.remove(record.key)
         self.park(record, label)
@@ -173,8 +173,8 @@ class PendingPods:
                 self.active.push(record, self._key_of(record))
             else:
                 self.backoff.push(record)
-        except Exception:
-            log.exception("QueueSort failed, the pod keeps its turn: pod=%s", record.key)
+        except Exception as error:
+            log.error(error, "QueueSort failed, the pod keeps its turn", pod=record.key)
 
     # --- out ----------------------------------------------------------------------------------------------------------
 
@@ -217,6 +217,18 @@ class PendingPods:
     def tell(self, record: QueuedPodInfo, what: str, why: str = "") -> None:
         """A step of the pod's story."""
         self.story.tell((self._now(), record.key, what, why))
+
+    def _moved(self, record: QueuedPodInfo, queue: str, event: str, now: float) -> None:
+        self.story.tell((now, record.key, queue, event))
+        if log.v(3):
+            plugins = sorted(record.rejectors)
+            log.info(
+                "Pod moved to an internal scheduling queue",
+                pod=record.key,
+                event=event,
+                queue=queue,
+                unschedulablePlugins=plugins,
+            )
 
     def records(self) -> Iterator[tuple[Place, QueuedPodInfo]]:
         """Every record with where it is: active, backoff, error backoff, then the unschedulable set."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -25,8 +24,9 @@ from skedge.queue.queued_pod import QueuedPodInfo
 from skedge.queue.story import Step
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.telemetry.hooks import SchedulerHooks
+from skedge.telemetry.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 SWEEP_SECONDS: Final = 30.0
 """How often pods that have been unschedulable for too long are looked for."""
@@ -177,7 +177,7 @@ class SchedulingQueue:
     def _take(self, record: QueuedPodInfo) -> bool:
         record.attempts += 1
         if not self._in_flight.start(record.pod.uid, record):
-            log.error("the same pod is tracked in multiple places in the scheduler: %s", record.key)
+            log.error(None, "the same pod is tracked in multiple places in the scheduler", pod=record.key)
             self._pending.tell(record, "dropped")
             return False
         self.scheduling_cycle += 1
@@ -222,7 +222,7 @@ class SchedulingQueue:
         if not record.rejectors or (self._generic_workload and record.pod.group is not None):
             return Strategy.AFTER_BACKOFF
         if record.pod.uid not in self._in_flight:
-            log.error("a pod is put back that was not in flight: pod=%s", record.key)
+            log.error(None, "a pod is put back that was not in flight", pod=record.key)
             return Strategy.AFTER_BACKOFF
         strategy = Strategy.SKIP
         for event, old, new, _ in self._in_flight.since(record.pod.uid):
