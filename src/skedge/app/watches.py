@@ -1,0 +1,116 @@
+"""Which resources a scheduler watches, and which handler each goes to. Upstream: `eventhandlers.go`.
+
+Pods and nodes are always watched. Any other kind only when a plugin registered an event of it or reads its store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from skedge.api.core import Node, Pod
+from skedge.api.decode import KINDS
+from skedge.client.informer import Informer, InformerFactory, Registration, Tombstone
+from skedge.client.watch import Resource
+from skedge.framework import events
+from skedge.framework.handle import Listers
+from skedge.scheduler.event_handlers import AnyPod, Watcher
+from skedge.scheduler.scheduler import Scheduler
+from skedge.snapshot.pods import PlacedPod, PodInfo
+
+UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class Watched(NamedTuple):
+    """A kind that plugins read: where its events are registered, and its store's name in `Listers`."""
+
+    kind: str
+    resource: str
+    store: str
+    gate: str = ""
+
+
+WATCHED: Final = (
+    Watched("Namespace", "", "namespaces"),
+    Watched("Service", "", "services"),
+    Watched("ReplicationController", "", "replication_controllers"),
+    Watched("ReplicaSet", "", "replica_sets"),
+    Watched("StatefulSet", "", "stateful_sets"),
+    Watched("PodDisruptionBudget", "", "pod_disruption_budgets"),
+    Watched("PersistentVolume", events.PERSISTENT_VOLUME, "persistent_volumes"),
+    Watched("PersistentVolumeClaim", events.PERSISTENT_VOLUME_CLAIM, "persistent_volume_claims"),
+    Watched("StorageClass", events.STORAGE_CLASS, "storage_classes"),
+    Watched("CSINode", events.CSI_NODE, "csi_nodes"),
+    Watched("CSIDriver", events.CSI_DRIVER, "csi_drivers"),
+    Watched("CSIStorageCapacity", events.CSI_STORAGE_CAPACITY, "csi_storage_capacities"),
+    Watched("VolumeAttachment", events.VOLUME_ATTACHMENT, "volume_attachments"),
+    Watched("ResourceClaim", events.RESOURCE_CLAIM, "resource_claims"),
+    Watched("ResourceSlice", events.RESOURCE_SLICE, "resource_slices"),
+    Watched("DeviceClass", events.DEVICE_CLASS, "device_classes"),
+    Watched("DeviceTaintRule", "", "device_taint_rules", "DRADeviceTaintRules"),
+    Watched("PodGroup", events.POD_GROUP, "pod_groups", "GenericWorkload"),
+)
+
+
+def as_kept(pod: Pod) -> AnyPod:
+    """What the informer keeps of a pod: little, once it has a node."""
+    info = PodInfo(pod)
+    return PlacedPod(info, pod.spec.node_name) if pod.spec.node_name else info
+
+
+PODS: Final[Resource[AnyPod]] = Resource(KINDS["Pod"].path(), Pod, field_selector=UNFINISHED, transform=as_kept)
+NODES: Final[Resource[Node]] = Resource.of(KINDS["Node"].path(), Node)
+
+
+class Watches:
+    """The informers of one scheduler. `pods` is there before the scheduler, which looks pods up in it."""
+
+    def __init__(self, factory: InformerFactory) -> None:
+        self._factory = factory
+        self.pods: Informer[AnyPod] = factory.informer(PODS)
+        self._registrations: list[Registration[Any]] = []
+
+    def connect(self, scheduler: Scheduler, listers: Listers, enabled: Callable[[str], bool]) -> None:
+        """Adds the handlers: nodes first, so that the first pods find their nodes."""
+        handlers = scheduler.handlers
+        hooks = scheduler.hooks
+        clock = scheduler.clock
+
+        def timed(event: str, handle: Callable[..., None]) -> Callable[..., None]:
+            def call(*args: Any) -> None:
+                start = clock.monotonic()
+                handle(*args)
+                hooks.event_handling(event, clock.monotonic() - start)
+
+            return call
+
+        def register(informer: Informer[Any], name: str, add: Any, update: Any, delete: Any) -> None:
+            added, deleted = timed(f"{name}Add", add), timed(f"{name}Delete", delete)
+            self._registrations.append(
+                informer.add_handler(
+                    on_add=lambda obj, initial: added(obj),
+                    on_update=timed(f"{name}Update", update),
+                    on_delete=lambda obj: deleted(obj.obj if isinstance(obj, Tombstone) else obj),
+                )
+            )
+
+        register(
+            self._factory.informer(NODES),
+            "Node",
+            handlers.node_added,
+            handlers.node_updated,
+            handlers.node_deleted,
+        )
+        for watched in WATCHED:
+            if watched.gate and not enabled(watched.gate):
+                continue
+            info = KINDS[watched.kind]
+            watcher: Watcher = handlers.of_store(watched.resource or watched.kind, getattr(listers, watched.store))
+            informer = self._factory.informer(Resource.of(info.path(), info.struct))
+            register(informer, watched.kind, watcher.added, watcher.updated, watcher.deleted)
+        register(self.pods, "Pod", handlers.pod_added, handlers.pod_updated, handlers.pod_deleted)
+
+    @property
+    def handlers_synced(self) -> bool:
+        """Whether every handler was told all objects of the initial lists."""
+        return all(registration.has_synced for registration in self._registrations)
