@@ -40,7 +40,7 @@ def _struct(value: msgspec.Struct) -> dict[str, Any]:
         result = {"kind": type(value).__name__, "apiVersion": API_VERSION}
     for wire, (name, _) in wire_fields(type(value)).items():
         item = getattr(value, name)
-        if item is None or item in ([], {}, b""):
+        if item is None or item in ([], b""):
             continue
         if not item and (omit_zero or name in _OMITTED) and name not in _ALWAYS:
             continue

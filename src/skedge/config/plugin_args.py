@@ -5,7 +5,7 @@ Upstream: `apis/config/{v1,validation}`, `types_pluginargs.go`.
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 import msgspec
 
@@ -68,11 +68,24 @@ class SpreadConstraint(msgspec.Struct, rename="camel"):
     match_label_keys: list[str] = []
 
 
-class DefaultPreemptionArgs(PluginArgs):
-    """How many candidate nodes a preemption dry run looks at: a share of the nodes, and a floor."""
+class DefaultPreemptionArgs(PluginArgs, dict=True):
+    """How many candidate nodes a preemption dry run looks at: a share of the nodes, and a floor.
+
+    Where a configuration gives no arguments, `everywhere` holds: all nodes are looked at.
+    """
 
     min_candidate_nodes_percentage: Int32 = 10
     min_candidate_nodes_absolute: Int32 = 100
+
+    @classmethod
+    def default(cls, gates: FeatureGates | None = None) -> Self:
+        args = super().default(gates)
+        args.__dict__["unasked"] = True
+        return args
+
+    @property
+    def everywhere(self) -> bool:
+        return "unasked" in self.__dict__
 
     def validate(self, path: str, gates: FeatureGates) -> list[FieldError]:
         share, floor = child(path, "minCandidateNodesPercentage"), child(path, "minCandidateNodesAbsolute")
