@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 from skedge.clock import Clock, VirtualClock
 
@@ -26,6 +27,19 @@ async def sleep(clock: Clock, seconds: float) -> None:
         await woken
     finally:
         timer.cancel()
+
+
+class Handle(Protocol):
+    """A call to come."""
+
+    def cancel(self) -> None: ...
+
+
+def call_later(clock: Clock, seconds: float, callback: Callable[[], None]) -> Handle:
+    """Have `callback` called once `clock` has moved by `seconds`."""
+    if isinstance(clock, VirtualClock):
+        return clock.call_at(clock.monotonic() + seconds, callback)
+    return asyncio.get_running_loop().call_later(seconds, callback)
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ keep it open counts as broken. Upstream: `client-go/tools/cache/reflector.go`.
 from __future__ import annotations
 
 import logging
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from skedge.client import aio
 from skedge.client.errors import (
@@ -69,7 +69,8 @@ class Reflector(Generic[S]):
         self._clock, self._rng = client.clock, client.rng
         self._watch_list = watch_list
         self._paged = False
-        self._unavailable = False
+        self._unavailable = False  # the last version is too old, or too new, for the server
+        self._synced = False  # the current watch has brought its initial objects
         self._backoff = aio.Backoff(self._clock, self._rng)
 
     async def run(self) -> None:
@@ -82,31 +83,43 @@ class Reflector(Generic[S]):
             await aio.sleep(self._clock, self._backoff.next())
 
     async def _list_and_watch(self) -> None:
-        if not self._watch_list or not await self._watch_initial():
+        how = await self._watch_initial() if self._watch_list else "list"
+        if how == "again":
+            return
+        if how == "list":
             await self._list()
         while await self._watch_again():
             pass
 
-    async def _watch_initial(self) -> bool:
-        """A watch that begins with the objects; True once they came, False to list instead."""
+    async def _watch_initial(self) -> Literal["watch", "list", "again"]:
+        """A watch that begins with the objects, until it ends; what to do next (`again`: all over, after a backoff)."""
         while True:
-            before = self._unavailable
+            self._synced = False
+            asked_anything = self._unavailable
             try:
-                if await self._watch(initial=True):
-                    return True
-                log.warning("Watch of %s ended before its initial events did, listing instead", self.resource.path)
-                return False
+                await self._watch(initial=True)
             except (ConnectionRefused, TooManyRequests) as error:
                 log.warning("Cannot watch %s, trying again: %s", self.resource.path, one_line(error))
                 await aio.sleep(self._clock, self._backoff.next())
+                if self._synced:
+                    return "watch"
             except ApiError as error:
-                if _is_expired(error) and not before:
+                if self._synced:
+                    self._failed(error)
+                    return "again"
+                if _is_expired(error) and not asked_anything:
                     self._unavailable = True
                     continue
                 if isinstance(error, (Invalid, BadRequest)):
                     self._watch_list = False  # this server will not learn it
                 log.info("Listing %s, it cannot be streamed: %s", self.resource.path, one_line(error))
-                return False
+                return "list"
+            else:
+                if self._synced:
+                    self._ended("closed")
+                    return "watch"
+                log.warning("Watch of %s ended before its initial events did, listing instead", self.resource.path)
+                return "list"
 
     async def _watch_again(self) -> bool:
         """One watch from the last version; True to watch on, False to list again."""
@@ -119,12 +132,7 @@ class Reflector(Generic[S]):
             await aio.sleep(self._clock, self._backoff.next())
             return True
         except ApiError as error:
-            if not _is_expired(error):
-                self._ended("error")
-                raise
-            self._ended("expired")
-            log.info("Watch of %s expired, listing again: %s", self.resource.path, one_line(error))
-            self._unavailable = True
+            self._failed(error)
             return False
         if not seen and self._clock.monotonic() - start < SHORT_WATCH:
             self._ended("short")
@@ -133,8 +141,17 @@ class Reflector(Generic[S]):
         self._ended("closed")
         return True
 
+    def _failed(self, error: ApiError) -> None:
+        """The server ended a watch: note whether its version is too old, or raise."""
+        if not _is_expired(error):
+            self._ended("error")
+            raise error
+        self._ended("expired")
+        log.info("Watch of %s expired, listing again: %s", self.resource.path, one_line(error))
+        self._unavailable = True
+
     async def _watch(self, *, initial: bool) -> bool:
-        """One watch request until it ends. True if it brought anything: the initial objects, or any event."""
+        """One watch request until it ends. True if it brought an event."""
         seconds = int(WATCH_SECONDS * (1.0 + self._rng.random()))
         params = self.resource.selectors() | {
             "allowWatchBookmarks": True,
@@ -157,18 +174,17 @@ class Reflector(Generic[S]):
                 raise api_error(response.status, await response.read(), what=what)
             try:
                 while chunk := await response.next_chunk():
-                    deltas = []
-                    for line in splitter.feed(chunk):
+                    deltas, batch = [], splitter.feed(chunk)
+                    for line in batch:
                         delta = self.decoder.event(line)
                         if items is not None and await self._collect(items, delta):
                             items = None
-                            self._paged = False
                         elif items is None and delta.type != BOOKMARK:
                             deltas.append(delta)
                         if items is None:
                             seen = True
                             self.version = delta.version or self.version
-                    if items is None and deltas:
+                    if items is None and batch:
                         self._sink.apply(deltas, self.version)
             except (ConnectionLost, RequestTimeout) as error:
                 log.info("Watch of %s broke: %s", self.resource.path, one_line(error))
@@ -179,8 +195,8 @@ class Reflector(Generic[S]):
         if delta.type == BOOKMARK:
             if not delta.ends_initial:
                 return False
-            self._unavailable = False
             await self._sink.replace(items, delta.version)
+            self._unavailable, self._synced = False, True
             return True
         if delta.type == DELETED:
             items.pop(delta.key, None)

@@ -1,0 +1,228 @@
+"""Leader election over a Lease: one of several processes leads; it renews, and stops when it cannot.
+
+    follower ──lease free or expired──▶ leader ──not renewed in time, or cancelled──▶ stopped
+
+Clocks of different machines are never compared: a lease expires when its record has not changed for its own duration
+since *we* saw it change. Upstream: `client-go/tools/leaderelection/leaderelection.go`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from skedge.client import aio
+from skedge.client.errors import ClientError, NotFound, one_line
+from skedge.client.hooks import LeaderHooks
+from skedge.client.leaselock import LeaseLock, Record
+from skedge.client.timefmt import micro_time
+from skedge.clock import Clock, RealClock
+
+log = logging.getLogger(__name__)
+
+JITTER_FACTOR = 1.2
+
+
+class LeaderElector:
+    """Runs for the lock and keeps it; `run` it as a task.
+
+    - `on_started_leading()` is a coroutine function, run beside the renewals and cancelled when leading ends, before
+      the lease is released; if it raises, leading ends and the error comes out of `run`.
+    - `on_stopped_leading()` is called when `run` ends, whether we ever led or not.
+    - `on_new_leader(identity)` is called when the holder changes, ourselves included.
+    - `on_event(message)` is told `<identity> became leader` and `<identity> stopped leading`, for a Kubernetes Event.
+    """
+
+    def __init__(
+        self,
+        lock: LeaseLock,
+        *,
+        on_started_leading: Callable[[], Coroutine[Any, Any, None]],
+        on_stopped_leading: Callable[[], None],
+        on_new_leader: Callable[[str], None] | None = None,
+        on_event: Callable[[str], None] | None = None,
+        lease_duration: float = 15.0,
+        renew_deadline: float = 10.0,
+        retry_period: float = 2.0,
+        release_on_cancel: bool = True,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+        hooks: LeaderHooks | None = None,
+    ) -> None:
+        """Times are in seconds. Raises ValueError, in the reference's words, for times that cannot work."""
+        if lease_duration <= renew_deadline:
+            raise ValueError("leaseDuration must be greater than renewDeadline")
+        if renew_deadline <= JITTER_FACTOR * retry_period:
+            raise ValueError("renewDeadline must be greater than retryPeriod*JitterFactor")
+        for name, value in (
+            ("leaseDuration", lease_duration),
+            ("renewDeadline", renew_deadline),
+            ("retryPeriod", retry_period),
+        ):
+            if value <= 0:
+                raise ValueError(f"{name} must be greater than zero")
+        self._lock = lock
+        self._on_started, self._on_stopped = on_started_leading, on_stopped_leading
+        self._on_new_leader, self._on_event = on_new_leader, on_event
+        self._lease_duration, self._renew_deadline, self._retry_period = lease_duration, renew_deadline, retry_period
+        self._release_on_cancel = release_on_cancel
+        self._clock: Clock = clock or RealClock()
+        self._rng = rng or random.Random()
+        self._hooks = hooks
+        self._observed = Record()
+        self._observed_raw: Record | None = None
+        self._observed_at = float("-inf")
+        self._reported = ""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether the last record seen names us; it may have expired since."""
+        return self._observed.holder == self._lock.identity
+
+    @property
+    def leader(self) -> str:
+        """The holder last seen, "" if none."""
+        return self._observed.holder
+
+    def lease_expired_for(self, tolerance: float) -> bool:
+        """Whether we hold a lease that was not renewed for its duration plus `tolerance` seconds (`Check`)."""
+        age = self._clock.monotonic() - self._observed_at
+        return self.is_leader and age > self._lease_duration + tolerance
+
+    async def run(self) -> None:
+        """Acquire, lead, renew. Returns when the lease is lost; releases it when cancelled."""
+        try:
+            await self._acquire()
+        except BaseException:
+            self._on_stopped()
+            raise
+        async with asyncio.TaskGroup() as group:
+            leading = group.create_task(self._on_started(), name=f"leading {self._lock}")
+            try:
+                await self._renew()
+            finally:
+                leading.cancel()
+                try:
+                    await asyncio.sleep(0)  # it hears of it before anybody else may lead
+                    await self._stop()
+                finally:
+                    self._on_stopped()
+
+    async def _acquire(self) -> None:
+        log.info("Attempting to acquire leader lease: lock=%s", self._lock)
+        while True:
+            succeeded = await self._try_acquire_or_renew()
+            self._report()
+            if succeeded:
+                break
+            log.debug("Failed to acquire lease: lock=%s", self._lock)
+            await aio.sleep(self._clock, aio.jitter(self._retry_period, JITTER_FACTOR, self._rng))
+        log.info("Successfully acquired lease: lock=%s", self._lock)
+        self._event("became leader")
+        if self._hooks is not None:
+            self._hooks.leading(True)
+
+    async def _renew(self) -> None:
+        """Renew until that fails for as long as the renew deadline."""
+        while True:
+            try:
+                async with aio.deadline(self._clock, self._renew_deadline):
+                    while not await self._try_acquire_or_renew():
+                        await aio.sleep(self._clock, self._retry_period)
+            except TimeoutError:
+                self._report()
+                log.info("Failed to renew lease: lock=%s", self._lock)
+                return
+            self._report()
+            await aio.sleep(self._clock, self._retry_period)
+
+    async def _stop(self) -> None:
+        if self._hooks is not None:
+            self._hooks.leading(False)
+        try:
+            if self._release_on_cancel:
+                async with aio.deadline(self._clock, self._renew_deadline):
+                    await self._release()
+        except (ClientError, TimeoutError) as error:
+            log.error("Failed to release lease: lock=%s err=%s", self._lock, one_line(error))
+        self._event("stopped leading")
+
+    async def _release(self) -> None:
+        if not self.is_leader:
+            return
+        found = await self._lock.get()
+        if found.holder != self._lock.identity:
+            self._observe(found)
+            return
+        now = micro_time(self._clock.now())
+        released = Record("", 1, now, now, self._observed.transitions)
+        await self._lock.update(released)
+        self._observe(released)
+
+    async def _try_acquire_or_renew(self) -> bool:
+        """One attempt; True if we hold the lease now."""
+        now = micro_time(self._clock.now())
+        duration = int(self._lease_duration)
+        me = self._lock.identity
+        if self.is_leader and self._valid():
+            # Nobody else may have written: no need to read first.
+            record = Record(me, duration, self._observed.acquire_time, now, self._observed.transitions)
+            try:
+                await self._lock.update(record)
+            except ClientError as error:
+                log.error("Failed to update lease optimistically, falling back to slow path: %s", one_line(error))
+            else:
+                self._observe(record)
+                return True
+        try:
+            found = await self._lock.get()
+        except NotFound:
+            record = Record(me, duration, now, now, 0)
+            try:
+                await self._lock.create(record)
+            except ClientError as error:
+                log.error("Error initially creating lease lock: lock=%s err=%s", self._lock, one_line(error))
+                return False
+            self._observe(record)
+            return True
+        except ClientError as error:
+            log.error("Error retrieving lease lock: lock=%s err=%s", self._lock, one_line(error))
+            return False
+        if found != self._observed_raw:
+            self._observe(found)
+            self._observed_raw = found
+        if found.holder and not self.is_leader and self._valid():
+            log.debug("Lease is held by and not yet expired: lock=%s holder=%s", self._lock, found.holder)
+            return False
+        if self.is_leader:
+            record = Record(me, duration, found.acquire_time, now, found.transitions)
+            if self._hooks is not None:
+                self._hooks.slow_path()
+        else:
+            record = Record(me, duration, now, now, found.transitions + 1)
+        try:
+            await self._lock.update(record)
+        except ClientError as error:
+            log.error("Failed to update lease: lock=%s err=%s", self._lock, one_line(error))
+            return False
+        self._observe(record)
+        return True
+
+    def _valid(self) -> bool:
+        return self._observed_at + self._observed.duration_seconds > self._clock.monotonic()
+
+    def _observe(self, record: Record) -> None:
+        self._observed, self._observed_at = record, self._clock.monotonic()
+
+    def _report(self) -> None:
+        if self._observed.holder != self._reported:
+            self._reported = self._observed.holder
+            if self._on_new_leader is not None:
+                self._on_new_leader(self._reported)
+
+    def _event(self, what: str) -> None:
+        if self._on_event is not None:
+            self._on_event(f"{self._lock.identity} {what}")
