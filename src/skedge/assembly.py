@@ -51,7 +51,6 @@ def build_profile(
     config: config_types.Profile, factories: Mapping[str, Factory], handle: Handle, *, percentage: int | None = None
 ) -> Profile:
     """The profile of one scheduler name, its plugins made. Raises ConfigError."""
-    points = plugin_sets.expand(config, lambda name, point: extends(factories[name], point), factories)
     made: dict[str, Any] = {}
     seen: set[str] = set()
     for entry in config.plugin_config:
@@ -70,6 +69,7 @@ def build_profile(
                 raise ConfigError(f"initializing plugin {go_quote(name)}: {error}") from error
         return made[name]
 
+    points = plugin_sets.expand(config, lambda name, point: extends(plugin(name), point), factories)
     enabled = {
         point: [Enabled(plugin(entry.name), max(entry.weight, 1)) for entry in entries]
         for point, entries in points.items()

@@ -65,7 +65,12 @@ def preflight(decision: Decision) -> PreBindWork | Status:
 
 def start_binding(scheduler: Scheduler, decision: Decision) -> None:
     """Hands a decision to the binding side. Pods with nothing to wait for share the dispatcher's workers."""
-    work = preflight(decision)
+    work: PreBindWork | Status
+    try:
+        work = preflight(decision)
+    except Exception as error:
+        log.error(error, "PreBindPreFlight broke off", pod=decision.pod.key)
+        work = Status.from_error(error)
     waiting = None
     if decision.waits:
         waiting = WaitingPod(decision.pod, decision.waits)

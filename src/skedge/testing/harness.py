@@ -1,0 +1,229 @@
+"""A scheduler on an API server that is a dictionary, in virtual time: what tests and decision benchmarks run.
+
+    async with Harness() as h:
+        h.add_node(make_node("n1"))
+        h.add_pod(make_pod("p").req(cpu="1"))
+        await h.settle()
+        assert h.node_of("p") == "n1"
+
+The harness is its own port: it accepts bindings (or fails them, see `fail_bind`) and feeds the event that confirms them
+back, as a watch would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self
+
+import msgspec
+
+from skedge.api.core import Node, Pod
+from skedge.assembly import build
+from skedge.clock import Clock, VirtualClock
+from skedge.config.defaults import default_configuration
+from skedge.config.gates import FeatureGates
+from skedge.config.types import KubeSchedulerConfiguration
+from skedge.framework.handle import Listers
+from skedge.framework.ports import Ports
+from skedge.plugins.registry import Factory
+from skedge.snapshot.pods import PlacedPod, PodInfo
+from skedge.telemetry.hooks import SchedulerHooks
+from skedge.testing.builders import NodeBuilder, PodBuilder
+
+AnyPod = PodInfo | PlacedPod
+
+
+class RecordedEvent(NamedTuple):
+    pod: str
+    type: str
+    reason: str
+    action: str
+    note: str
+
+
+class Harness:
+    """See the module's docstring. Pods are kept as JSON values, so that a status patch is applied as sent."""
+
+    def __init__(
+        self,
+        config: KubeSchedulerConfiguration | None = None,
+        *,
+        gates: FeatureGates | None = None,
+        out_of_tree: Mapping[str, Factory] | None = None,
+        clock: Clock | None = None,
+        hooks: SchedulerHooks | None = None,
+        seed: int = 0,
+        connections: int = 4,
+        max_in_unschedulable: float = 300.0,
+    ) -> None:
+        self.clock: Any = clock or VirtualClock()
+        self.gates = gates or FeatureGates()
+        self.json: dict[str, dict[str, Any]] = {}
+        self.store: dict[str, AnyPod] = {}
+        self.nodes: dict[str, Node] = {}
+        self.events: list[RecordedEvent] = []
+        self.patches: list[tuple[str, dict[str, Any]]] = []
+        self.bindings: list[tuple[str, str]] = []
+        self.deleted: list[str] = []
+        self.fail_bind: Callable[[AnyPod, str], Exception | None] = lambda pod, node: None
+        self.bind_delay: Callable[[AnyPod], asyncio.Event | None] = lambda pod: None
+        self.listers = Listers()
+        self._version = 1_000_000
+        self.scheduler = build(
+            config or default_configuration(self.gates),
+            ports=Ports(self, self, self, self),
+            clock=self.clock,
+            pod_lister=self.store.get,
+            gates=self.gates,
+            out_of_tree=out_of_tree,
+            listers=self.listers,
+            rng=random.Random(seed),
+            hooks=hooks,
+            connections=connections,
+            max_in_unschedulable=max_in_unschedulable,
+        )
+
+    async def __aenter__(self) -> Self:
+        self.scheduler.dispatcher.start()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.scheduler.dispatcher.close()
+
+    # --- the cluster's side -------------------------------------------------------------------------------------------
+
+    def add_node(self, node: NodeBuilder | Node) -> None:
+        obj = node.obj() if isinstance(node, NodeBuilder) else node
+        old = self.nodes.get(obj.metadata.name)
+        self.nodes[obj.metadata.name] = obj
+        if old is None:
+            self.scheduler.handlers.node_added(obj)
+        else:
+            self.scheduler.handlers.node_updated(old, obj)
+
+    update_node = add_node
+
+    def delete_node(self, name: str) -> None:
+        self.scheduler.handlers.node_deleted(self.nodes.pop(name))
+
+    def add_pod(self, pod: PodBuilder | dict[str, Any]) -> None:
+        """Creates a pod, or replaces the one of its name."""
+        value = copy.deepcopy(pod.json if isinstance(pod, PodBuilder) else pod)
+        self._version += 1
+        value["metadata"]["resourceVersion"] = str(self._version)
+        key = f"{value['metadata']['namespace']}/{value['metadata']['name']}"
+        self.json[key] = value
+        self._deliver(key, msgspec.convert(value, Pod))
+
+    update_pod = add_pod
+
+    def delete_pod(self, name: str, namespace: str = "default") -> None:
+        key = f"{namespace}/{name}"
+        if self.json.pop(key, None) is not None:
+            self.scheduler.handlers.pod_deleted(self.store.pop(key))
+
+    def _deliver(self, key: str, pod: Pod) -> None:
+        info = PodInfo(pod)
+        new: AnyPod = PlacedPod(info, pod.spec.node_name) if pod.spec.node_name else info
+        old = self.store.get(key)
+        self.store[key] = new
+        if old is None:
+            self.scheduler.handlers.pod_added(new)
+        else:
+            self.scheduler.handlers.pod_updated(old, new)
+
+    # --- the ports ----------------------------------------------------------------------------------------------------
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        gate = self.bind_delay(pod)
+        if gate is not None:
+            await gate.wait()
+        error = self.fail_bind(pod, node_name)
+        if error is not None:
+            raise error
+        value = self.json.get(pod.key)
+        if value is None or value["metadata"]["uid"] != pod.uid:
+            raise LookupError(f'pods "{pod.name}" not found')
+        if value["spec"].get("nodeName"):
+            raise ValueError(f"pod {pod.name} is already assigned to node {value['spec']['nodeName']!r}")
+        self.bindings.append((pod.key, node_name))
+        changed = copy.deepcopy(value)
+        changed["spec"]["nodeName"] = node_name
+        changed["status"].pop("nominatedNodeName", None)
+        self.add_pod(changed)
+
+    async def patch_status(self, pod: AnyPod, patch: Mapping[str, Any]) -> None:
+        self.patches.append((pod.key, dict(patch)))
+        value = self.json.get(pod.key)
+        if value is None:
+            raise LookupError(f'pods "{pod.name}" not found')
+        changed = copy.deepcopy(value)
+        status = changed["status"]
+        for condition in patch["status"].get("conditions", ()):
+            kept = [c for c in status.get("conditions", []) if c["type"] != condition["type"]]
+            old = [c for c in status.get("conditions", []) if c["type"] == condition["type"]]
+            status["conditions"] = [*kept, {**(old[0] if old else {}), **condition}]
+        if "nominatedNodeName" in patch["status"]:
+            status["nominatedNodeName"] = patch["status"]["nominatedNodeName"] or ""
+        self.add_pod(changed)
+
+    async def delete(self, pod: PlacedPod) -> bool:
+        if pod.key not in self.json:
+            return False
+        self.deleted.append(pod.key)
+        self.delete_pod(pod.name, pod.namespace)
+        return True
+
+    def event(
+        self,
+        regarding: AnyPod,
+        related: AnyPod | None,
+        type_: str,
+        reason: str,
+        action: str,
+        note: str,
+        *,
+        controller: str,
+    ) -> None:
+        self.events.append(RecordedEvent(regarding.key, type_, reason, action, note))
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def node_of(self, name: str, namespace: str = "default") -> str:
+        """The node a pod is bound to, or ""."""
+        value = self.json[f"{namespace}/{name}"]
+        return str(value["spec"].get("nodeName", ""))
+
+    def condition(self, name: str, namespace: str = "default", kind: str = "PodScheduled") -> dict[str, Any] | None:
+        conditions = self.json[f"{namespace}/{name}"]["status"].get("conditions", [])
+        return next((c for c in conditions if c["type"] == kind), None)
+
+    async def settle(self, advance: float = 0.0) -> None:
+        """Lets everything happen that can, after moving the virtual clock by so many seconds."""
+        if advance:
+            self.clock.advance(advance)
+        idle = 0
+        while idle < 3:
+            self.scheduler.flush()
+            idle = 0 if self.scheduler.run_slice(1.0) else idle + 1
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+    def validate(self) -> None:
+        """Cache and queue agree with themselves and with the pods of the dictionary, each in exactly one place."""
+        scheduler = self.scheduler
+        scheduler.cache.validate()
+        scheduler.queue.validate()
+        cached = {pod.key for pod in scheduler.cache.pods()}
+        for key, pod in self.store.items():
+            queued = scheduler.queue.find(key) is not None
+            if isinstance(pod, PlacedPod):
+                assert key in cached, f"{key} has a node and is not in the cache"
+                assert not queued, f"{key} has a node and is in the queue"
+            elif pod.scheduler_name in scheduler.profiles:
+                assert queued or key in cached, f"{key} is lost"
+                assert not (queued and key in cached), f"{key} is in the queue and in the cache"
+        assert cached <= set(self.store), f"pods that are gone: {cached - set(self.store)}"
