@@ -97,6 +97,7 @@ class FakeApi:
         self.faults: list[Fault] = []
         self.watches: list[tuple[str, WatchStream]] = []
         self.supports_watch_list = True
+        self.changed = asyncio.Event()
         self.page_limit = 0  # > 0: pages even for resourceVersion=0
 
     def fail(self, *replies: Reply | Exception, method: str = "", path: str = "", watch: bool | None = None) -> None:
@@ -122,6 +123,7 @@ class FakeApi:
         stored["metadata"].setdefault("uid", f"uid-{self.version}")
         self._record(collection, kind or ("MODIFIED" if key in self.objects else "ADDED"), stored)
         self.objects[key] = stored
+        self.changed.set()
         return stored
 
     def remove(self, collection: str, namespace: str, name: str, *, silently: bool = False) -> None:
@@ -141,6 +143,12 @@ class FakeApi:
         for _, stream in self.watches:
             stream.queue.put_nowait(how)
         self.watches.clear()
+
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Wait, with real sockets, until the objects are as they should be."""
+        while not condition():
+            self.changed.clear()
+            await self.changed.wait()
 
     def seen(self, method: str = "", path: str = "") -> list[Request]:
         return [r for r in self.requests if (not method or r.method == method) and path in r.path]
@@ -320,4 +328,7 @@ async def serving(api: FakeApi) -> AsyncIterator[str]:
     try:
         yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     finally:
+        api.end_watches()
+        await settle()
         await runner.cleanup()
+        await settle()

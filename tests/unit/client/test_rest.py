@@ -35,6 +35,7 @@ from skedge.client.errors import (
 from skedge.client.hooks import ClientHooks
 from skedge.client.limiter import TokenBucket, rate_limiter
 from skedge.client.rest import RestClient, encode_params, go_duration
+from skedge.client.transport import Stream
 from skedge.clock import VirtualClock
 
 from .fakeapi import FakeApi, Reply, advance, memory_client, serving, settle, status
@@ -70,6 +71,11 @@ async def test_verbs() -> None:
     api.fail(Reply(200, "text"))
     with pytest.raises(DecodeError, match=r"no Named: Expected `object`, got `str`"):
         await client.get_as(Named, PODS)
+
+
+async def drain(stream: Stream) -> None:
+    while await stream.next_chunk():
+        pass
 
 
 class Named(msgspec.Struct):
@@ -280,10 +286,8 @@ async def test_over_http() -> None:
         stream = await client.stream(PODS, {"watch": True}, idle_timeout=0.05)
         async with stream as response:
             assert response.status == 200
-            while b"big" not in await response.next_chunk():
-                pass
             with pytest.raises(RequestTimeout, match="did not answer in time"):
-                await response.next_chunk()
+                await drain(response)
         api.fail(Reply(403, status(403, "Forbidden", "no")))
         async with await client.stream(PODS, {"watch": True}, idle_timeout=5) as response:
             assert (response.status, json.loads(await response.read())["message"]) == (403, "no")
