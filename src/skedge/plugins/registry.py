@@ -6,11 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from skedge.plugins.default_binder import DefaultBinder
+from skedge.plugins.dynamic_resources import DynamicResources
+from skedge.plugins.image_locality import ImageLocality
+from skedge.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from skedge.plugins.node_affinity import NodeAffinity
+from skedge.plugins.node_declared_features import NodeDeclaredFeatures
 from skedge.plugins.node_name import NodeName
+from skedge.plugins.node_ports import NodePorts
 from skedge.plugins.node_unschedulable import NodeUnschedulable
 from skedge.plugins.noderesources.balanced_allocation import NodeResourcesBalancedAllocation
 from skedge.plugins.noderesources.fit import NodeResourcesFit
+from skedge.plugins.pod_topology_spread.plugin import PodTopologySpread
 from skedge.plugins.priority_sort import PrioritySort
 from skedge.plugins.scheduling_gates import SchedulingGates
 from skedge.plugins.taint_toleration import TaintToleration
@@ -27,8 +33,14 @@ IN_TREE: Final[Mapping[str, Factory]] = {
         NodeName,
         TaintToleration,
         NodeAffinity,
+        NodePorts,
         NodeResourcesFit,
         NodeResourcesBalancedAllocation,
+        PodTopologySpread,
+        InterPodAffinity,
+        ImageLocality,
+        DynamicResources,
+        NodeDeclaredFeatures,
         DefaultBinder,
     )
 }

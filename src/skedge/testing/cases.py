@@ -13,6 +13,7 @@ import msgspec
 
 from skedge import names
 from skedge.api.core import Namespace, Node, Pod
+from skedge.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from skedge.assembly import build_profiles, registry
 from skedge.cache.cache import Cache
 from skedge.clock import VirtualClock
@@ -114,4 +115,8 @@ class Cluster:
 
 STORES: Final[dict[str, tuple[str, Any]]] = {
     "namespaces": ("namespaces", Namespace),
+    "services": ("services", Service),
+    "replicaSets": ("replica_sets", ReplicaSet),
+    "replicationControllers": ("replication_controllers", ReplicationController),
+    "statefulSets": ("stateful_sets", StatefulSet),
 }

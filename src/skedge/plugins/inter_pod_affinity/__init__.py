@@ -1,0 +1,1 @@
+"""InterPodAffinity: pods near other pods, or far from them."""

@@ -1,0 +1,128 @@
+"""Required terms, of the pod and of pods that are there. Upstream: `plugins/interpodaffinity/filtering.go`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+
+from skedge.framework.plugin import UNRESOLVABLE
+from skedge.plugins.inter_pod_affinity.domains import Tallies
+from skedge.snapshot.affinity_terms import PodTerms
+from skedge.snapshot.arith import Ints
+from skedge.snapshot.counters import Counters, Holders
+from skedge.snapshot.pods import PodInfo
+from skedge.snapshot.views import DeltaView
+
+AFFINITY: Final = UNRESOLVABLE | 1
+ANTI_AFFINITY: Final = 2
+EXISTING_ANTI_AFFINITY: Final = 3
+
+_AFFINITY, _ANTI, _EXISTING = 1, 2, 4  # bits of the flags below
+_CODES: Final = np.array(
+    [0, AFFINITY, ANTI_AFFINITY, AFFINITY, EXISTING_ANTI_AFFINITY, AFFINITY, ANTI_AFFINITY, AFFINITY], np.int64
+)
+"""Flags -> the code of what the reference looks at first."""
+
+Deltas = defaultdict[str, Ints]
+
+
+class RequiredTerms:
+    """What one pod's required terms and those that match it come to in each domain.
+
+    Filter looks up flags by domain, a table for each topology key.
+    """
+
+    def __init__(self, counters: Counters, pod: PodInfo, matching: Iterable[Holders]) -> None:
+        self._counters = counters
+        self._pod = pod
+        terms: PodTerms = pod.affinity_terms
+        self._existing = Tallies(counters)
+        for holders in matching:
+            self._existing.of(holders.term.topology_key).add(holders)
+        self._anti = Tallies(counters)
+        self._anti_counts = [(term.topology_key, counters.pods((term.scope,))) for term in terms.anti]
+        for key, count in self._anti_counts:
+            self._anti.of(key).add(count)
+        self._affine = Tallies(counters)
+        self._all: Any = None
+        if terms.affinity:
+            self._all = counters.pods(tuple(term.scope for term in terms.affinity))
+            for key in dict.fromkeys(term.topology_key for term in terms.affinity):
+                self._affine.of(key).add(self._all)
+        self._matches_itself = self._all is not None and self._all.has(pod)
+        keys = dict.fromkeys((*self._affine.by_key, *self._anti.by_key, *self._existing.by_key))
+        self._tables = [(counters.table.label_column(key), self._flags(key)) for key in keys]
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing here can reject a node."""
+        return self._all is None and not self._anti_counts and not self._existing.anything
+
+    def _flags(self, key: str) -> Any:
+        flags = np.zeros(len(self._counters.table.label_column(key).values) + 1, np.int64)
+        if key in self._affine.by_key:
+            if not (self._matches_itself and not self._affine.anything):  # else: the first pod of its kind
+                flags[self._affine.by_key[key].by_domain <= 0] |= _AFFINITY
+            flags[-1] |= _AFFINITY
+        if key in self._anti.by_key:
+            flags[self._anti.by_key[key].by_domain > 0] |= _ANTI
+        if key in self._existing.by_key:
+            flags[self._existing.by_key[key].by_domain > 0] |= _EXISTING
+        return flags
+
+    def codes(self, view: Any) -> Any:
+        """Codes of the rows of a view."""
+        if isinstance(view, DeltaView):
+            return self._codes_in_worlds(view)
+        if len(self._tables) == 1:
+            column, table = self._tables[0]
+            return _CODES[table][view.pick(column.ids)]
+        flags = view.full(0)
+        for column, table in self._tables:
+            flags |= table[view.pick(column.ids)]
+        return _CODES[flags]
+
+    def _codes_in_worlds(self, view: DeltaView) -> Any:
+        """Codes where each row's world has other pods on that row."""
+        affine, anti, existing = self._deltas(view)
+        flags = np.zeros(view.size, np.int64)
+        keys = dict.fromkeys((*self._affine.by_key, *self._anti.by_key, *self._existing.by_key, *existing))
+        counted = np.full(view.size, sum(int(t.by_domain.sum()) for t in self._affine.by_key.values()), np.int64)
+        lacking = np.zeros(view.size, bool)  # a key of a required affinity term
+        failing = np.zeros(view.size, bool)  # a required affinity term
+        for key in keys:
+            ids = view.pick(view.table.label_column(key).ids)
+            has = ids >= 0
+            if key in self._affine.by_key:
+                lacking |= ~has
+                failing |= ~has | (self._affine.get(key, ids) + affine <= 0)
+                counted += np.where(has, affine, 0)
+            if key in self._anti.by_key:
+                flags[has & (self._anti.get(key, ids) + anti[key] > 0)] |= _ANTI
+            flags[has & (self._existing.get(key, ids) + existing[key] > 0)] |= _EXISTING
+        if self._matches_itself:
+            failing &= lacking | (counted != 0)
+        flags[failing] |= _AFFINITY
+        return _CODES[flags]
+
+    def _deltas(self, view: DeltaView) -> tuple[Ints, Deltas, Deltas]:
+        """For each row, how many more pods match all affinity terms, match anti-affinity terms, and hold such terms
+        that match the pod; the latter two by topology key."""
+        affine = np.zeros(view.size, np.int64)
+        anti: Deltas = defaultdict(lambda: np.zeros(view.size, np.int64))
+        existing: Deltas = defaultdict(lambda: np.zeros(view.size, np.int64))
+        pod = self._pod
+        of_namespace = self._counters.namespace_labels(pod.namespace)
+        for position, sign, other in view.deltas():
+            if self._all is not None and self._all.has(other):
+                affine[position] += sign
+            for key, count in self._anti_counts:
+                if count.has(other):
+                    anti[key][position] += sign
+            for term in other.affinity_terms.anti:
+                if term.scope.matches(pod.namespace, pod.labels, of_namespace):
+                    existing[term.topology_key][position] += sign
+        return affine, anti, existing

@@ -1,0 +1,58 @@
+"""Preferred terms, of the pod and of pods that are there. Upstream: `plugins/interpodaffinity/scoring.go`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from skedge.framework.plugin import MAX_NODE_SCORE
+from skedge.plugins.inter_pod_affinity.domains import Tallies
+from skedge.snapshot.arith import Ints, truncate
+from skedge.snapshot.counters import Counters, Kind
+from skedge.snapshot.pods import PodInfo
+
+
+def preferences(counters: Counters, pod: PodInfo, hard_weight: int) -> Tallies:
+    """What each domain is worth to a pod: its own preferences, and those of pods that are there.
+
+    `hard_weight`: what a required affinity term of a pod that is there counts for.
+    """
+    worth = Tallies(counters)
+    for weight, term in pod.affinity_terms.preferred:
+        worth.of(term.topology_key).add(counters.pods((term.scope,)), weight)
+    if counters.held(Kind.PREFERRED):
+        for holders in counters.matching(Kind.PREFERRED, pod.namespace, pod.labels):
+            worth.of(holders.term.topology_key).add(holders, holders.weight)
+    if hard_weight > 0 and counters.held(Kind.AFFINITY):
+        for holders in counters.matching(Kind.AFFINITY, pod.namespace, pod.labels):
+            worth.of(holders.term.topology_key).add(holders, hard_weight)
+    return worth
+
+
+def raw_scores(worth: Tallies, view: Any) -> Ints:
+    """Sums over the domains of each row; may be negative."""
+    total: Any = None
+    for tally in worth.by_key.values():
+        part = tally.by_domain[view.pick(tally.column.ids)]
+        total = part if total is None else total + part
+    return total  # type: ignore[no-any-return]
+
+
+class MinMaxNormalizer:
+    """The smallest score becomes 0, the largest 100; all equal: 0."""
+
+    __slots__ = ()
+
+    def bounds(self, scores: Any) -> Hashable:
+        return int(scores.min()), int(scores.max())
+
+    def apply(self, scores: Any, bounds: Any) -> Any:
+        smallest, largest = bounds
+        if smallest == largest:
+            return np.zeros_like(scores)
+        return truncate(float(MAX_NODE_SCORE) * ((scores - smallest) / float(largest - smallest)))
+
+    def keeps(self, bounds: Any, score: int, added: bool) -> bool:
+        return False

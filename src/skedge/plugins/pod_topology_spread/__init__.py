@@ -1,0 +1,1 @@
+"""PodTopologySpread: pods of a kind spread evenly over zones, nodes, or other domains."""

@@ -1,0 +1,98 @@
+"""Hard constraints: whether a domain can take one more pod. Upstream: `plugins/podtopologyspread/filtering.go`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from skedge.framework.plugin import UNRESOLVABLE
+from skedge.plugins.pod_topology_spread.constraints import Constraint, Constraints, Eligibility
+from skedge.snapshot.arith import Ints
+from skedge.snapshot.counters import Counters
+from skedge.snapshot.counters_rows import DomainSums
+from skedge.snapshot.pods import PodInfo
+from skedge.snapshot.views import DeltaView
+
+SKEWED: Final = 1
+MISSING: Final = UNRESOLVABLE | 2
+_NO_DOMAIN: Final = (1 << 31) - 1  # the smallest count where no domain exists and none is asked for
+
+
+class HardConstraint:
+    """A constraint with the counts of the cycle. Codes are looked up by domain."""
+
+    def __init__(self, constraint: Constraint, sums: DomainSums, matches_itself: bool) -> None:
+        self.constraint = constraint
+        self._sums = sums
+        self._column = sums.domains.column
+        counts = np.zeros(len(self._column.values) + 1, np.int64)  # the last one: rows without the key
+        counts[: len(sums.by_domain)] = sums.by_domain
+        self._counts: Ints = counts
+        self._limit = constraint.max_skew - matches_itself
+        self._few_domains = sums.domains.count < constraint.min_domains
+        if self._few_domains:
+            minimum = 0
+        else:
+            minimum = sums.minimum if sums.domains.count else _NO_DOMAIN
+        self._codes: Ints = (counts > self._limit + minimum).astype(np.int64)
+        self._codes[-1] = MISSING
+
+    def codes(self, view: Any) -> Any:
+        """Codes of the rows of a view."""
+        ids = view.pick(self._column.ids)
+        if not isinstance(view, DeltaView):
+            return self._codes[ids]
+        delta = self._delta(view)
+        counts = self._counts[ids] + delta
+        codes = (counts > self._limit + self._minima(ids, delta)).astype(np.int64)
+        codes[ids < 0] = MISSING
+        return codes
+
+    def _delta(self, view: DeltaView) -> Ints:
+        """How many pods each row's world has more in the row's domain. Terminating pods count here, as upstream."""
+        delta = np.zeros(view.size, np.int64)
+        (namespace,) = self.constraint.scope.namespaces
+        selector = self.constraint.selector
+        for position, sign, pod in view.deltas():
+            if pod.namespace == namespace and selector.matches(pod.labels):
+                delta[position] += sign
+        delta[view.pick(self._sums.domains.ids) < 0] = 0
+        return delta
+
+    def _minima(self, ids: Any, delta: Ints) -> Any:
+        """The smallest count of a domain in each row's world, in which only the row's own domain differs."""
+        domains = self._sums.domains
+        if self._few_domains:
+            return 0
+        if not domains.count:
+            return _NO_DOMAIN
+        present = self._sums.by_domain[domains.members > 0]
+        lowest = int(present.min())
+        second = int(np.partition(present, 1)[1]) if len(present) > 1 else _NO_DOMAIN
+        own = self._counts[ids]
+        others = np.where(own == lowest, second, lowest)
+        return np.where(delta != 0, np.minimum(others, own + delta), lowest)
+
+
+def hard_constraints(
+    counters: Counters, pod: PodInfo, constraints: Constraints, comparison: bool
+) -> list[HardConstraint]:
+    """The constraints counted over the nodes that are eligible for the pod."""
+    eligibility = Eligibility(pod, [each.key for each in constraints], comparison)
+    found = []
+    for constraint in constraints:
+        domains = counters.domains(
+            constraint.key, rule=eligibility.rule(constraint), fragment=eligibility.fragment(constraint)
+        )
+        sums = counters.pods((constraint.scope,), live=True).sums(domains)
+        found.append(HardConstraint(constraint, sums, constraint.selector.matches(pod.labels)))
+    return found
+
+
+def filter_codes(constraints: list[HardConstraint], view: Any) -> Any:
+    """For each row the code of the first constraint that is not satisfied."""
+    codes = constraints[0].codes(view)
+    for constraint in constraints[1:]:
+        codes = np.where(codes != 0, codes, constraint.codes(view))
+    return codes

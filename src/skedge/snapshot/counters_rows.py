@@ -1,0 +1,247 @@
+"""Numbers per row, and their sums per topology domain, kept current change by change.
+
+RowCounts     a number a row: sparse while few rows have one, with a journal of what changed
+Domains       the topology domain each row counts for: by a label, where a rule lets the row count at all
+DomainSums    a RowCounts summed over Domains; follows the journal of the one and the version of the other
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skedge.snapshot.arith import Ints
+from skedge.snapshot.changes import Aspect
+from skedge.snapshot.nodes import LabelColumn, NodeTable
+from skedge.snapshot.views import Rows
+
+_SPARSE_SHARE: Final = 24  # a dict entry takes about the room of so many int32
+_JOURNAL: Final = 512
+_MAX_SUMS: Final = 8
+
+Ids = NDArray[np.int32]
+Rule = Callable[[Rows], Any]
+
+
+class RowCounts:
+    """See the module's docstring. `total` is the sum over all rows, ghosts included."""
+
+    __slots__ = ("_base", "_dense", "_journal", "_sparse", "_sums", "_table", "total")
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._sparse: dict[int, int] = {}
+        self._dense: Ids | None = None
+        self._journal: list[tuple[int, int]] = []
+        self._base = 0
+        self._sums: dict[Domains, DomainSums] = {}
+        self.total = 0
+
+    @property
+    def nbytes(self) -> int:
+        own = 600 + (self._dense.nbytes if self._dense is not None else 100 * len(self._sparse))
+        return own + sum(sums.by_domain.nbytes for sums in self._sums.values())
+
+    def bump(self, row: int, delta: int) -> None:
+        """Adds to a row's number."""
+        self.total += delta
+        if self._dense is None:
+            sparse = self._sparse
+            number = sparse.get(row, 0) + delta
+            if number:
+                sparse[row] = number
+            else:
+                del sparse[row]
+            if len(sparse) * _SPARSE_SHARE > self._table.capacity:
+                self._dense = self.array()
+                self._sparse = {}
+        else:
+            if row >= len(self._dense):
+                self._dense = self._grown()
+            self._dense[row] += delta
+        if self._sums:
+            journal = self._journal
+            journal.append((row, delta))
+            if len(journal) > 2 * _JOURNAL:
+                del journal[:_JOURNAL]
+                self._base += _JOURNAL
+
+    def array(self) -> Ids:
+        """The numbers of all rows, shape (capacity,). Not to be written to."""
+        if self._dense is not None:
+            if len(self._dense) < self._table.capacity:
+                self._dense = self._grown()
+            return self._dense
+        out = np.zeros(self._table.capacity, np.int32)
+        for row, number in self._sparse.items():
+            out[row] = number
+        return out
+
+    def _grown(self) -> Ids:
+        assert self._dense is not None
+        out = np.zeros(self._table.capacity, np.int32)
+        out[: len(self._dense)] = self._dense
+        return out
+
+    @property
+    def few(self) -> dict[int, int] | None:
+        """The numbers by row where few rows have one, else None."""
+        return self._sparse if self._dense is None else None
+
+    def position(self) -> int:
+        return self._base + len(self._journal)
+
+    def since(self, position: int) -> list[tuple[int, int]] | None:
+        """(row, delta) of the changes after a position; None when they are not known any more."""
+        return None if position < self._base else self._journal[position - self._base :]
+
+    def sums(self, domains: Domains) -> DomainSums:
+        """The sums over domains, current."""
+        found = self._sums.get(domains)
+        if found is None:
+            if len(self._sums) >= _MAX_SUMS:
+                del self._sums[next(iter(self._sums))]
+            found = self._sums[domains] = DomainSums(self, domains)
+        found.sync()
+        return found
+
+
+class Domains:
+    """The domain (id of the label's value) each row counts for, -1 where it counts for none.
+
+    A row counts when it has the label and `rule` (codes, not 0: yes) lets it. With `empty_for_missing` nodes without
+    the label count for the domain of the empty value, if some node has that.
+    """
+
+    __slots__ = ("_empty", "_empty_for_missing", "_key", "_position", "_rule", "_table", "column", "count", "ids",
+                 "members", "version")  # fmt: skip
+
+    READS: Final = int(Aspect.LABELS | Aspect.TAINTS | Aspect.NODE)
+
+    def __init__(self, table: NodeTable, key: str, rule: Rule | None = None, empty_for_missing: bool = False) -> None:
+        self._table = table
+        self._key = key
+        self._rule = rule
+        self._empty_for_missing = empty_for_missing
+        self._empty = -1
+        self._position = -1
+        self.column: LabelColumn = table.label_column(key)
+        self.ids: Ids = np.empty(0, np.int32)
+        self.members: Ints = np.empty(0, np.int64)
+        """How many rows count for each domain."""
+        self.count = 0
+        """How many domains have a row that counts for them."""
+        self.version = 0
+        self.sync()
+
+    @property
+    def nbytes(self) -> int:
+        return 600 + self.ids.nbytes + self.members.nbytes
+
+    def sync(self) -> None:
+        """Brings ids and members up to date with the table; `version` grows if they changed."""
+        table = self._table
+        column = table.label_column(self._key)
+        position = table.log.position
+        whole = column is not self.column or len(self.ids) != table.capacity
+        if position == self._position and not whole:
+            return
+        if self._empty_for_missing and column.values.get("") != self._empty:
+            whole = True
+        rows = None if whole or self._position < 0 else table.log.since(self._position, self.READS)
+        self._position = position
+        self.column = column
+        if rows is None:
+            self._all_rows()
+        elif rows:
+            self._some_rows(rows)
+
+    def _ids_of(self, view: Rows, index: Any) -> Any:
+        ids = self.column.ids[index]
+        if self._empty_for_missing and self._empty >= 0:
+            ids = np.where((ids < 0) & self._table.exists[index], np.int32(self._empty), ids)
+        if self._rule is not None:
+            ids = np.where(np.asarray(self._rule(view)) != 0, ids, np.int32(-1))
+        return ids
+
+    def _all_rows(self) -> None:
+        table = self._table
+        self._empty = self.column.values.get("") if self._empty_for_missing else -1
+        self.ids = np.full(table.capacity, -1, np.int32)
+        self.ids[: table.size] = self._ids_of(Rows(table), slice(0, table.size))
+        self._count_members()
+
+    def _some_rows(self, rows: set[int]) -> None:
+        index = np.fromiter(rows, np.int64, len(rows))
+        ids = self._ids_of(Rows(self._table, index), index)
+        if not np.array_equal(ids, self.ids[index]):
+            self.ids[index] = ids
+            self._count_members()
+
+    def _count_members(self) -> None:
+        self.members = np.bincount(self.ids + 1, minlength=len(self.column.values) + 1)[1:]
+        self.count = int(np.count_nonzero(self.members))
+        self.version += 1
+
+
+class DomainSums:
+    """`by_domain[id]`: the sum over the rows that count for a domain; 0 for ids without such rows."""
+
+    __slots__ = ("_counts", "_domains", "_minimum", "_position", "_version", "by_domain")
+
+    def __init__(self, counts: RowCounts, domains: Domains) -> None:
+        self._counts = counts
+        self._domains = domains
+        self._version = -1
+        self._position = -1
+        self._minimum: int | None = None
+        self.by_domain: Ints = np.empty(0, np.int64)
+
+    def sync(self) -> None:
+        counts, domains = self._counts, self._domains
+        domains.sync()
+        changes = counts.since(self._position) if self._version == domains.version else None
+        if changes is None:
+            self._sum_up()
+        elif changes:
+            ids, sums = domains.ids, self.by_domain
+            for row, delta in changes:
+                ident = ids[row]
+                if ident >= 0:
+                    sums[ident] += delta
+            self._minimum = None
+        self._version = domains.version
+        self._position = counts.position()
+
+    def _sum_up(self) -> None:
+        counts, ids = self._counts, self._domains.ids
+        size = len(self._domains.members)
+        few = counts.few
+        self._minimum = None
+        if few is None:
+            sums = np.bincount(ids + 1, weights=counts.array(), minlength=size + 1)[1:]
+            self.by_domain = sums.astype(np.int64)
+            return
+        self.by_domain = np.zeros(size, np.int64)
+        for row, number in few.items():
+            if ids[row] >= 0:
+                self.by_domain[ids[row]] += number
+
+    @property
+    def domains(self) -> Domains:
+        return self._domains
+
+    @property
+    def minimum(self) -> int:
+        """The smallest sum of a domain that has rows; 0 where there is none."""
+        if self._minimum is None:
+            present = self.by_domain[self._domains.members > 0]
+            self._minimum = int(present.min()) if len(present) else 0
+        return self._minimum
+
+    @property
+    def total(self) -> int:
+        return int(self.by_domain.sum())
