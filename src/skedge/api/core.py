@@ -35,12 +35,19 @@ class ContainerPort(Value, frozen=True):
     name: str = ""
 
 
+class ContainerRestartRule(Value, frozen=True):
+    """Only its action is read here, not the exit codes it is for."""
+
+    action: str = ""
+
+
 class Container(Object):
     name: str = ""
     image: str = ""
     resources: ResourceRequirements | None = None
     ports: tuple[ContainerPort, ...] | None = ()
     restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] | None = ()
 
 
 # --- affinity, tolerations, spreading ---------------------------------------------------------------------------------
@@ -175,8 +182,13 @@ class EphemeralVolumeSource(Value, frozen=True):
     """Generic ephemeral volume: the claim `<pod>-<volume>` is made by a controller; its template is not read here."""
 
 
+class ImageVolumeSource(Value, frozen=True):
+    reference: str = ""
+
+
 class Volume(Object):
     name: str = ""
+    image: ImageVolumeSource | None = None
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
     ephemeral: EphemeralVolumeSource | None = None
     gce_persistent_disk: GCEPersistentDisk | None = None

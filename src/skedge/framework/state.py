@@ -13,6 +13,7 @@ class CycleState:
 
     Plugins write under their own name. Hypothetical worlds are views, so a state is never cloned: what a plugin writes
     in PreFilter holds for every view of the cycle. What kept answers were computed from is read from a `parent`.
+    A plugin that sees in PreFilter that it will score nothing adds itself to `skip_score`.
     """
 
     __slots__ = ("_data", "_parent", "record_metrics", "skip_filter", "skip_score")

@@ -19,20 +19,40 @@ ONE_BY_ONE: Final = 12
 """Up to so many changed rows are answered in plain numbers, one by one; more go through one array call."""
 
 Rule = Callable[[CycleState, PodInfo, Any], Any]
+Totals = Callable[[PodInfo], Hashable]
 
 
 class Kept:
-    """One plugin's answers under one fragment. `answers[row]` is current once `sync` returned."""
+    """One plugin's answers under one fragment. `answers[row]` is current once `sync` returned.
 
-    __slots__ = ("_pod", "_position", "_reads", "_rule", "_state", "_table", "answers")
+    `totals` says what of the whole cluster they rest on besides the row; `generation` counts how often all were made.
+    """
 
-    def __init__(self, table: NodeTable, rule: Rule, reads: int, state: CycleState, pod: PodInfo) -> None:
+    __slots__ = (
+        "_known_totals",
+        "_pod",
+        "_position",
+        "_reads",
+        "_rule",
+        "_state",
+        "_table",
+        "_totals",
+        "answers",
+        "generation",
+    )
+
+    def __init__(
+        self, table: NodeTable, rule: Rule, reads: int, state: CycleState, pod: PodInfo, totals: Totals | None = None
+    ) -> None:
         self._table = table
         self._rule = rule
         self._reads = reads | Aspect.NODE
         self._state = state
         self._pod = pod
         self._position = -1
+        self._totals = totals
+        self._known_totals: Hashable = None
+        self.generation = 0
         self.answers: Ints = np.zeros(0, np.int64)
 
     @property
@@ -48,6 +68,8 @@ class Kept:
         rows = None
         if self._position >= 0 and len(self.answers) == table.capacity:
             rows = table.log.since(self._position, self._reads)
+        if rows and self._totals is not None and self._totals(self._pod) != self._known_totals:
+            rows = None
         if rows is None:
             self._answer_all()
         elif rows:
@@ -59,6 +81,9 @@ class Kept:
         answers = np.zeros(table.capacity, np.int64)
         answers[: table.size] = self._rule(self._state, self._pod, Rows(table))
         self.answers = answers
+        self.generation += 1
+        if self._totals is not None:
+            self._known_totals = self._totals(self._pod)
 
     def _answer(self, rows: set[int]) -> None:
         table = self._table

@@ -140,7 +140,7 @@ class Profile:
             key = (plugin.name, what, fragments[plugin.name])
             found: Kept | None = self._answers.get(key)
             if found is None:
-                found = Kept(table, getattr(plugin, what), plugin.reads, state, pod)
+                found = Kept(table, getattr(plugin, what), plugin.reads, state, pod, getattr(plugin, "totals", None))
                 self._answers.put(key, found)
             return found
 

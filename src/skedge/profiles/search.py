@@ -41,8 +41,8 @@ class Search:
         self.state = CycleState(parent=self.standing.state)
         self.diagnosis = Diagnosis(self.table, self.state, pod, self.table.count)
         self.rows: Ints = np.zeros(0, np.int64)
-        self.skip_filter: set[str] = set(self.standing.state.skip_filter)
-        self.skip_score: set[str] = set(self.standing.state.skip_score)
+        self.skip_filter = self.state.skip_filter = set(self.standing.state.skip_filter)
+        self.skip_score = self.state.skip_score = set(self.standing.state.skip_score)
         self.nominated_fits = False
         self._kept_mask = False  # the feasible rows are exactly those of the standing
         self._direct = False  # codes and scores were computed for a few rows only

@@ -25,7 +25,7 @@ INFEASIBLE: Final = np.iinfo(np.int64).min
 class Weighted:
     """One score plugin's part in the totals."""
 
-    __slots__ = ("bounds", "kept", "name", "normalizer", "reads", "weight")
+    __slots__ = ("bounds", "generation", "kept", "name", "normalizer", "reads", "weight")
 
     def __init__(self, name: str, weight: int, kept: Kept, reads: int, normalizer: Normalizer | None) -> None:
         self.name = name
@@ -34,6 +34,14 @@ class Weighted:
         self.reads = reads | Aspect.NODE
         self.normalizer = normalizer
         self.bounds: Any = None
+        self.generation = 0  # of the kept answers that are in the totals
+
+    def renewed(self) -> bool:
+        """Brings the kept answers up to date; whether all of them were made anew since the last call."""
+        self.kept.sync()
+        renewed = self.generation != self.kept.generation
+        self.generation = self.kept.generation
+        return renewed
 
     def normalized(self, raw: Any) -> Any:
         return raw if self.normalizer is None else self.normalizer.apply(raw, self.bounds)
@@ -84,10 +92,9 @@ class Standing:
             return
         for _, kept in self.filters:
             kept.sync()
-        for weighted in self.scores:
-            weighted.kept.sync()
+        renewed = [weighted for weighted in self.scores if weighted.renewed()]
         rows = None
-        if self._position >= 0 and len(self.feasible) == table.capacity:
+        if self._position >= 0 and len(self.feasible) == table.capacity and not renewed:
             rows = table.log.since(self._position, self._reads)
         if rows is None or len(rows) * 8 > table.size:
             self._all_rows()

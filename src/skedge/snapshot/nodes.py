@@ -24,6 +24,8 @@ from skedge.api.core import Node, Taint
 from skedge.api.quantity import milli_value, value
 from skedge.snapshot.arith import WIDE, Bools, Ints
 from skedge.snapshot.changes import Aspect, ChangeLog
+from skedge.snapshot.host_ports import PortIndex
+from skedge.snapshot.images import ImageIndex
 from skedge.snapshot.interning import Interner
 from skedge.snapshot.pods import CPU, PODS, PlacedPod
 
@@ -72,6 +74,8 @@ class NodeTable:
         self.taint_ids = np.full(capacity, -1, np.int32)
         self.taint_sets: Interner[Taints] = Interner()
         self.labels: dict[str, LabelColumn] = {}
+        self.images = ImageIndex()
+        self.host_ports = PortIndex()
         self._free: list[int] = []
         self._wide: set[tuple[str, str]] = set()  # ("node", name) and ("pod", uid) with amounts from WIDE on
         self._sequence = 0
@@ -131,7 +135,10 @@ class NodeTable:
             self.unschedulable[row] = node.spec.unschedulable
             aspects |= Aspect.TAINTS
         if old is None or old.status.images != node.status.images:
+            self.images.set(row, old.status.images or () if old is not None else (), node.status.images or ())
             aspects |= Aspect.IMAGES
+        if old is not None and old.status.declared_features != node.status.declared_features:
+            aspects |= Aspect.NODE
         if not aspects:
             aspects = Aspect.NODE
         self.log.append(row, Aspect.ALL if old is None else aspects)
@@ -140,7 +147,8 @@ class NodeTable:
     def remove_node(self, name: str) -> bool:
         """Drops the Node object; its pods stay (a ghost). False when there was none."""
         row = self.row_of.get(name)
-        if row is None or self.nodes[row] is None:
+        node = None if row is None else self.nodes[row]
+        if row is None or node is None:
             return False
         self.nodes[row] = None
         self.exists[row] = False
@@ -150,6 +158,7 @@ class NodeTable:
         for column in self.allocatable.values():
             column[row] = 0
         self._set_taints(row, None)
+        self.images.set(row, node.status.images or (), ())
         for label_column in self.labels.values():
             label_column.set(row, None)
         self._wide.discard(("node", name))
@@ -188,6 +197,8 @@ class NodeTable:
         pod.row, pod.sequence = row, self._sequence
         self.pods[row][pod.uid] = pod
         self._account(pod, row, 1)
+        if pod.ports:
+            self.host_ports.add(row, pod.ports)
         self.log.append(row, Aspect.RESOURCES | Aspect.PODS)
         for observer in self.observers:
             observer(row, None, pod)
@@ -198,13 +209,16 @@ class NodeTable:
         row = pod.row
         del self.pods[row][pod.uid]
         self._account(pod, row, -1)
+        if pod.ports:
+            self.host_ports.remove(row, pod.ports)
         self.log.append(row, Aspect.RESOURCES | Aspect.PODS)
         for observer in self.observers:
             observer(row, pod, None)
         self._release_if_empty(row)
 
     def replace_pod(self, old: PlacedPod, new: PlacedPod) -> None:
-        """Exchanges two records of the same pod on the same node. Nothing is logged if rules see no difference."""
+        """Exchanges two records of the same pod on the same node. Nothing is logged if rules see no difference;
+        observers are told all the same, for they may hold the record."""
         row = new.row = old.row
         new.sequence = old.sequence
         self.pods[row][new.uid] = new
@@ -213,6 +227,9 @@ class NodeTable:
             self._account(old, row, -1)
             self._account(new, row, 1)
             aspects |= Aspect.RESOURCES
+        if old.ports is not new.ports:
+            self.host_ports.remove(row, old.ports)
+            self.host_ports.add(row, new.ports)
         if (
             old.labels is not new.labels
             or old.terminating != new.terminating
@@ -223,8 +240,8 @@ class NodeTable:
             aspects |= Aspect.PODS
         if aspects:
             self.log.append(row, aspects)
-            for observer in self.observers:
-                observer(row, old, new)
+        for observer in self.observers:
+            observer(row, old, new)
 
     def _account(self, pod: PlacedPod, row: int, sign: int) -> None:
         wide = False

@@ -10,12 +10,14 @@ stand for hypothetical worlds: `DeltaView` adds and removes pods on single rows,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skedge.api.ports import HostPort, any_collide
+from skedge.snapshot.arith import Ints
 from skedge.snapshot.lookup import Lookup
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PlacedPod
@@ -68,6 +70,15 @@ class View(Protocol):
 
     def pods(self, row: int) -> Iterable[PlacedPod]:
         """Pods on a row, in order of arrival."""
+
+    def has_image(self, name: str) -> Any:
+        """Whether the node has an image of this name; 0 or 1."""
+
+    def ports_taken(self, wanted: Sequence[HostPort]) -> Any:
+        """Whether one of these host ports collides with one that is in use on the row; 0 or 1."""
+
+    def pick(self, column: Any) -> Any:
+        """The rows' entries of an array with one entry for each row of the table."""
 
     def full(self, number: int) -> Any:
         """The number for each row."""
@@ -137,6 +148,23 @@ class Rows:
     def pods(self, row: int) -> Iterable[PlacedPod]:
         return self.table.pods[row].values()
 
+    def has_image(self, name: str) -> Any:
+        state = self.table.images.get(name)
+        return self._marked(() if state is None else state.rows)
+
+    def ports_taken(self, wanted: Sequence[HostPort]) -> Any:
+        return self._marked(self.table.host_ports.taken(wanted))
+
+    def _marked(self, rows: Collection[int]) -> Any:
+        """1 for the rows named here."""
+        marks = np.zeros(self.table.size, np.int64)
+        if rows:
+            marks[np.fromiter(rows, np.int64, len(rows))] = 1
+        return marks[self._index]
+
+    def pick(self, column: Any) -> Any:
+        return column[self._index]
+
     def full(self, number: int) -> Any:
         return np.full(self._size, number, np.int64)
 
@@ -200,14 +228,76 @@ class Row:
     def pods(self, row: int) -> Iterable[PlacedPod]:
         return self.table.pods[row].values()
 
+    def has_image(self, name: str) -> Any:
+        state = self.table.images.get(name)
+        return int(state is not None and self.row in state.rows)
+
+    def ports_taken(self, wanted: Sequence[HostPort]) -> Any:
+        return int(self.table.host_ports.taken_on(wanted, self.row))
+
+    def pick(self, column: Any) -> Any:
+        return column.item(self.row)
+
     def full(self, number: int) -> Any:
         return number
 
 
-class DeltaView(Rows):
-    """A selection of rows in which pods were added to or removed from single rows, each row its own world."""
+class Amounts(Protocol):
+    """What the pods added to and removed from each row of a DeltaView come to, in the order of its rows."""
 
-    __slots__ = ("_position", "added", "removed")
+    @property
+    def count(self) -> Ints:
+        """Pods added less pods removed."""
+
+    def requested(self, resource: str) -> Ints: ...
+
+
+class Sums:
+    """Amounts added up from (position, 1 or -1, pod) once; pods that ask for the same are added up together."""
+
+    def __init__(self, size: int, deltas: Iterable[tuple[int, int, PlacedPod]]) -> None:
+        self._size = size
+        alike: dict[tuple[int, int], tuple[PlacedPod, list[int], list[int]]] = {}
+        for position, sign, pod in deltas:
+            key = (id(pod.node_requests), id(pod.nonzero))  # equal ones are shared
+            found = alike.get(key)
+            if found is None:
+                found = alike[key] = (pod, [], [])
+            found[1].append(position)
+            found[2].append(sign)
+        self._alike = [(pod, np.array(at, np.int64), np.array(signs, np.int64)) for pod, at, signs in alike.values()]
+
+    def _sum(self, amount_of: Callable[[PlacedPod], int]) -> Ints:
+        total = np.zeros(self._size, np.int64)
+        for pod, positions, signs in self._alike:
+            amount = amount_of(pod)
+            if amount:
+                np.add.at(total, positions, signs * np.int64(amount))
+        return total
+
+    @property
+    def count(self) -> Ints:
+        return self._sum(lambda pod: 1)
+
+    def requested(self, resource: str) -> Ints:
+        return self._sum(lambda pod: next((amount for name, amount in pod.node_requests if name == resource), 0))
+
+    @property
+    def nonzero_cpu(self) -> Ints:
+        return self._sum(lambda pod: pod.nonzero[0])
+
+    @property
+    def nonzero_memory(self) -> Ints:
+        return self._sum(lambda pod: pod.nonzero[1])
+
+
+class DeltaView(Rows):
+    """A selection of rows in which pods were added to or removed from single rows, each row its own world.
+
+    `amounts` must agree with `added` and `removed`; without it they are added up on first use.
+    """
+
+    __slots__ = ("_amounts", "_positions", "_sums", "added", "removed")
 
     def __init__(
         self,
@@ -215,34 +305,53 @@ class DeltaView(Rows):
         rows: Rowids,
         added: Mapping[int, Sequence[PlacedPod]] | None = None,
         removed: Mapping[int, Sequence[PlacedPod]] | None = None,
+        amounts: Amounts | None = None,
     ) -> None:
         super().__init__(table, rows)
-        self.added = added or {}
-        self.removed = removed or {}
-        self._position = {int(row): i for i, row in enumerate(rows)}
+        self.added = added if added is not None else {}
+        self.removed = removed if removed is not None else {}
+        self._amounts = amounts
+        self._sums: Sums | None = None
+        self._positions: dict[int, int] | None = None
 
-    def _deltas(self) -> Iterable[tuple[int, int, PlacedPod]]:
+    def deltas(self) -> Iterable[tuple[int, int, PlacedPod]]:
+        """(position in `rows`, 1 or -1, pod) of each pod added or removed."""
+        if self._positions is None:
+            self._positions = {row: i for i, row in enumerate(self.rows.tolist())}
         for sign, pods_of_row in ((1, self.added), (-1, self.removed)):
             for row, pods in pods_of_row.items():
-                position = self._position.get(row)
+                position = self._positions.get(row)
                 if position is not None:
                     for pod in pods:
                         yield position, sign, pod
 
+    def _summed(self) -> Sums:
+        if self._sums is None:
+            self._sums = Sums(self.size, self.deltas())
+        return self._sums
+
     def requested(self, resource: str) -> Any:
-        amounts = super().requested(resource).copy()
-        for position, sign, pod in self._deltas():
-            for name, amount in pod.node_requests:
-                if name == resource:
-                    amounts[position : position + 1] += np.array([amount], np.int64) * sign
-        return amounts
+        return super().requested(resource) + (self._amounts or self._summed()).requested(resource)
 
     @property
     def pod_count(self) -> Any:
-        counts = super().pod_count.copy()
-        for position, sign, _ in self._deltas():
-            counts[position] += sign
-        return counts
+        return super().pod_count + (self._amounts or self._summed()).count
+
+    @property
+    def nonzero_cpu(self) -> Any:
+        return super().nonzero_cpu + self._summed().nonzero_cpu
+
+    @property
+    def nonzero_memory(self) -> Any:
+        return super().nonzero_memory + self._summed().nonzero_memory
+
+    def ports_taken(self, wanted: Sequence[HostPort]) -> Any:
+        taken = super().ports_taken(wanted)
+        rows = self.rows
+        for position in {position for position, _, pod in self.deltas() if pod.ports}:
+            used = (port for pod in self.pods(int(rows[position])) for port in pod.ports)
+            taken[position] = any_collide(wanted, used)
+        return taken
 
     def pods(self, row: int) -> Iterable[PlacedPod]:
         gone = {pod.uid for pod in self.removed.get(row, ())}
