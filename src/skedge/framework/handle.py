@@ -1,4 +1,4 @@
-"""What a plugin is given when it is made: stores to read, columns, clock, gates, ports. Upstream: `framework.Handle`."""
+"""What a plugin is given when it is made: stores, columns, clock, gates, ports. Upstream: `framework.Handle`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from skedge.clock import Clock
 from skedge.framework.plugin import Nominator
 from skedge.framework.ports import Ports
+from skedge.snapshot.counters import Counters
 from skedge.snapshot.nodes import NodeTable
 from skedge.stores.store import Store, by_namespace
 
@@ -52,6 +53,7 @@ class Handle:
     ) -> None:
         self.table = table
         self.listers = listers
+        self.counters = Counters(table, listers.namespaces)
         self.gates = gates
         self.clock = clock
         self.rng = rng

@@ -15,6 +15,7 @@ from skedge.api.core import Affinity, Container, Pod, PodCondition, PodResourceC
 from skedge.api.meta import OwnerReference
 from skedge.api.ports import HostPort, host_ports
 from skedge.api.requests import is_scalar, nonzero_requests, pod_requests
+from skedge.snapshot.affinity_terms import PodTerms, pod_terms
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -165,6 +166,14 @@ class PodInfo:
         return self.pod.spec.affinity
 
     @property
+    def affinity_terms(self) -> PodTerms:
+        """Compiled pod affinity and anti-affinity, shared by pods that have the same."""
+        found: PodTerms | None = self._caches.get("affinity_terms")
+        if found is None:
+            found = self._caches["affinity_terms"] = pod_terms(self.affinity, self.namespace)
+        return found
+
+    @property
     def volumes(self) -> tuple[Volume, ...]:
         return self.pod.spec.volumes or ()
 
@@ -209,7 +218,7 @@ class PlacedPod:
     """A pod with a node, assumed or confirmed. Immutable: a change makes a new record (`row` and `sequence` aside)."""
 
     __slots__ = (
-        "affinity",
+        "affinity_terms",
         "claim_statuses",
         "conditions",
         "gated",
@@ -256,12 +265,7 @@ class PlacedPod:
         self.gated = info.gated
         self.claim_statuses = info.claim_statuses
         self.tolerations = info.tolerations
-        spec_affinity = info.affinity
-        self.affinity = (
-            spec_affinity
-            if spec_affinity is not None and (spec_affinity.pod_affinity or spec_affinity.pod_anti_affinity)
-            else None
-        )
+        self.affinity_terms = info.affinity_terms
         self.volumes = tuple(v for v in info.volumes if _matters(v)) if info.volumes else ()
         self.resource_claims = info.resource_claims
         self.conditions = info.conditions
