@@ -5,9 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -35,6 +35,22 @@ def read_cases(path: Path) -> Iterator[dict[str, Any]]:
         for line in lines:
             if line.strip():
                 yield json.loads(line)
+
+
+class Difference(NamedTuple):
+    case: str
+    node: str
+    field: str
+    expected: Any
+    got: Any
+
+    def __str__(self) -> str:
+        where = f"{self.case} {self.node or '-'} {self.field}"
+        return f"{where}: expected {json.dumps(self.expected)}, got {json.dumps(self.got)}"
+
+
+Compare = Callable[[str, str, Any, Any], None]
+"""`(node, field, expected, got)`"""
 
 
 class Nominations:

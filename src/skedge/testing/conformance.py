@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,23 +20,8 @@ from skedge.api.core import Pod
 from skedge.framework.status import Status
 from skedge.profiles.search import CycleError, Search
 from skedge.snapshot.pods import PodInfo
-from skedge.testing.cases import Cluster, read_cases
-
-
-class Difference(NamedTuple):
-    case: str
-    node: str
-    field: str
-    expected: Any
-    got: Any
-
-    def __str__(self) -> str:
-        where = f"{self.case} {self.node or '-'} {self.field}"
-        return f"{where}: expected {json.dumps(self.expected)}, got {json.dumps(self.got)}"
-
-
-Compare = Callable[[str, str, Any, Any], None]
-"""`(node, field, expected, got)`"""
+from skedge.testing.cases import Cluster, Compare, Difference, read_cases
+from skedge.testing.sequence import compare_sequence
 
 
 def compare_case(line: Mapping[str, Any], plugins: frozenset[str] | None = None) -> list[Difference]:
@@ -259,7 +244,8 @@ def run(paths: Iterable[Path], plugins: frozenset[str] | None = None) -> Iterato
     """(family, differences) of each case in the files."""
     for path in paths:
         for line in read_cases(path):
-            yield line["case"]["family"], compare_case(line, plugins)
+            compare = compare_sequence if line["case"]["family"] == "sequence" else compare_case
+            yield line["case"]["family"], compare(line, plugins)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
