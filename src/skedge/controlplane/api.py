@@ -1,0 +1,155 @@
+"""Verbs and subresources: what each request for a resource does, without HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from skedge.controlplane import binding, deleting, patching, reading, reviews, scaling, writing
+from skedge.controlplane.access import Access, User
+from skedge.controlplane.cluster import Cluster
+from skedge.controlplane.errors import ApiError, bad_request, method_not_supported, not_found, success
+from skedge.controlplane.negotiate import read_object
+from skedge.controlplane.request import ListOptions, Target, dry_run
+from skedge.controlplane.store import Stored, encode
+from skedge.controlplane.writing import Body
+
+JSON = dict[str, Any]
+
+_BOUND = encode(success(code=201))
+
+
+@dataclass(slots=True)
+class Answer:
+    """A stored object to be written in the shape asked for, or finished bytes."""
+
+    code: int = 200
+    stored: Stored | None = None
+    body: bytes = b""
+    content_type: str = "application/json"
+
+
+class Api:
+    """Everything a path can ask for but lists and watches."""
+
+    def __init__(self, cluster: Cluster, access: Access) -> None:
+        self._cluster = cluster
+        self._access = access
+
+    def page(self, target: Target, options: ListOptions) -> reading.Page:
+        """One page of a list."""
+        if not target.resource.stored:
+            raise method_not_supported(target.plural, target.group, "list")
+        return reading.read_page(self._cluster, target, options, reading.selection(target))
+
+    def answer(self, target: Target, body: Body, user: User) -> Answer:
+        """Do what the request says. Raises ApiError."""
+        if target.subresource is not None:
+            if target.verb not in target.subresource.verbs:
+                raise method_not_supported(target.plural, target.group, target.verb)
+            return self._subresource(target, body, target.subresource.name)
+        if not target.resource.stored:
+            return self._unstored(target, body, user)
+        if target.verb not in target.resource.verbs:
+            raise method_not_supported(target.plural, target.group, target.verb)
+        if target.verb == "get":
+            return Answer(stored=reading.get(self._cluster, target))
+        if target.verb == "create":
+            if target.name:
+                raise method_not_supported(target.plural, target.group, target.verb)
+            return _written(writing.create(self._cluster, target, body))
+        if target.verb in ("delete", "deletecollection"):
+            return self._delete(target, body)
+        if not target.name:
+            raise method_not_supported(target.plural, target.group, target.verb)
+        if target.verb == "update":
+            return _written(writing.update(self._cluster, target, body))
+        return _written(patching.patch(self._cluster, target, body))
+
+    def _delete(self, target: Target, body: Body) -> Answer:
+        options = deleting.read_options(target, body)
+        if target.verb == "delete":
+            outcome = deleting.delete(self._cluster, target, options)
+            if isinstance(outcome, Stored):
+                return Answer(stored=outcome)
+            return Answer(body=encode(outcome))
+        gone = deleting.delete_collection(self._cluster, target, options, reading.selection(target))
+        resource = target.resource
+        meta = {"resourceVersion": str(self._cluster.store.revision)}
+        items = [stored.load() for stored in gone]
+        listed = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta, "items": items}
+        return Answer(body=encode(listed))
+
+    def _subresource(self, target: Target, body: Body, name: str) -> Answer:
+        cluster = self._cluster
+        if name == "binding":
+            asked = binding.read_binding(body.data, body.content_type)
+            binding.bind(cluster, target.namespace, target.name, asked, dry_run(target))
+            return Answer(201, body=_BOUND)
+        if name == "status":
+            if target.verb == "get":
+                return Answer(stored=reading.get(cluster, target))
+            if target.verb == "update":
+                return _written(writing.update(cluster, target, body))
+            return _written(patching.patch(cluster, target, body))
+        if name == "scale":
+            if target.verb == "get":
+                return Answer(body=encode(scaling.get_scale(cluster, target)))
+            return Answer(body=encode(scaling.set_scale(cluster, target, body)))
+        if name == "eviction":
+            return Answer(201, body=encode(deleting.evict(cluster, target, body)))
+        if name == "finalize":
+            return Answer(stored=self._finalize(target, body))
+        return self._node_business(target, name)
+
+    def _finalize(self, target: Target, body: Body) -> Stored:
+        """namespaces/finalize: the namespace controller takes its finalizer away."""
+        given = read_object(body.data, body.content_type, "Namespace")
+        stored = reading.get(self._cluster, target)
+        obj = stored.load()
+        version = (given.get("metadata") or {}).get("resourceVersion")
+        writing.check_patched(target, {"metadata": {"resourceVersion": version}}, stored)
+        finalizers = (given.get("spec") or {}).get("finalizers") or []
+        obj["spec"] = {**obj.get("spec", {}), "finalizers": finalizers}
+        if not finalizers:
+            del obj["spec"]["finalizers"]
+        collection = self._cluster.collection("namespaces")
+        if not finalizers and "deletionTimestamp" in obj["metadata"] and not obj["metadata"].get("finalizers"):
+            final = collection.build(obj, stored.revision)
+            collection.remove(stored, obj)
+            return final
+        return collection.replace(stored, obj)
+
+    def _node_business(self, target: Target, name: str) -> Answer:
+        """Subresources that a kubelet answers: there is none, so there are no logs and nothing can be run."""
+        pod = reading.get(self._cluster, target)
+        if name == "ephemeralcontainers" and target.verb == "get":
+            return Answer(stored=pod)
+        if name == "ephemeralcontainers":
+            raise ApiError(
+                403,
+                "Forbidden",
+                f'pods "{target.name}" is forbidden: ephemeral containers are not supported by this server',
+                {"name": target.name, "kind": "pods"},
+            )
+        if name == "log":
+            return Answer(204, content_type="text/plain") if not pod.fields[0] else Answer(content_type="text/plain")
+        if not pod.fields[0]:
+            raise bad_request(f"pod {target.name} does not have a host assigned")
+        raise bad_request(f"pod {target.name} runs on a fake node: nothing can be executed in it")
+
+    def _unstored(self, target: Target, body: Body, user: User) -> Answer:
+        """Resources that are only created: bindings and reviews."""
+        if target.verb != "create":
+            raise method_not_supported(target.plural, target.group, target.verb)
+        if target.plural == "bindings":
+            asked = binding.read_binding(body.data, body.content_type)
+            if not asked.metadata.name:
+                raise not_found("pods", "", "")
+            binding.bind(self._cluster, target.namespace, "", asked, dry_run(target))
+            return Answer(201, body=_BOUND)
+        return Answer(201, body=encode(reviews.review(self._access, target, body, user)))
+
+
+def _written(outcome: writing.Written) -> Answer:
+    return Answer(outcome.code, stored=outcome.stored)
