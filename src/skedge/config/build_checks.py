@@ -66,6 +66,7 @@ def _check_args(profile: Profile, registry: Container[str], gates: FeatureGates)
     # A plugin that is in no set is never made, and its arguments are not looked at.
     enabled = {plugin.name for point in PLUGIN_SETS for plugin in profile.plugins.at(point).enabled}
     for entry in profile.plugin_config:
-        if entry.name in enabled and entry.name in registry and isinstance(entry.args, PluginArgs):
-            if errors := entry.args.validate("", gates):
-                raise ConfigError(f"initializing plugin {go_quote(entry.name)}: {aggregate(errors)}")
+        if entry.name not in enabled or entry.name not in registry or not isinstance(entry.args, PluginArgs):
+            continue
+        if errors := entry.args.validate("", gates):
+            raise ConfigError(f"initializing plugin {go_quote(entry.name)}: {aggregate(errors)}")

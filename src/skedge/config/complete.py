@@ -106,7 +106,7 @@ def _from_flags(options: Options, gates: FeatureGates, args_types: Mapping[str, 
     config = KubeSchedulerConfiguration(profiles=[Profile(scheduler_name=options.scheduler_name)])
     if options.upstream_node_sampling:
         config.percentage_of_nodes_to_score = 0
-    set_defaults(config, gates, dict(args_types))
+    set_defaults(config, gates, args_types)
     given = options.given
     if "profiling" in given:
         config.enable_profiling = options.profiling

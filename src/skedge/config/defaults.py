@@ -1,5 +1,8 @@
 """What a configuration is when it says nothing. Upstream: `apis/config/v1/{defaults,default_plugins}.go`."""
 
+import logging
+from collections.abc import Mapping
+
 from skedge import names
 from skedge.config import plugin_sets
 from skedge.config.args import ArgsType, PluginArgs
@@ -17,6 +20,9 @@ from skedge.config.types import (
     PluginSet,
     Profile,
 )
+
+# The keys and values of a line travel as `values`; the formatters of `telemetry` write them.
+_log = logging.getLogger(__name__)
 
 _MULTI_POINT = (
     (names.SCHEDULING_GATES, 0),
@@ -60,23 +66,20 @@ def default_configuration(gates: FeatureGates | None = None) -> KubeSchedulerCon
     return config
 
 
-def set_defaults(config: KubeSchedulerConfiguration, gates: FeatureGates, args_types: dict[str, ArgsType]) -> list[str]:
-    """Complete a decoded configuration in place: sizes, profiles, merged plugin sets, arguments.
-
-    Returns the names of default plugins that the configuration set anew, for the log.
-    """
+def set_defaults(config: KubeSchedulerConfiguration, gates: FeatureGates, args_types: Mapping[str, ArgsType]) -> None:
+    """Complete a decoded configuration in place: sizes, profiles, merged plugin sets, arguments."""
     _set_leader_election(config.leader_election)
     _set_client_connection(config.client_connection)
-    overridden: list[str] = []
     for profile in config.profiles:
         standard = default_plugins(gates)
-        overridden += plugin_sets.overridden(standard, profile.plugins)
+        for name in plugin_sets.overridden(standard, profile.plugins):
+            text = "Default plugin is explicitly re-configured; overriding"
+            _log.info(text, extra={"values": {"plugin": name}})
         profile.plugins = plugin_sets.merge(standard, profile.plugins)
         set_plugin_config(profile, gates, args_types)
-    return overridden
 
 
-def set_plugin_config(profile: Profile, gates: FeatureGates, args_types: dict[str, ArgsType]) -> None:
+def set_plugin_config(profile: Profile, gates: FeatureGates, args_types: Mapping[str, ArgsType]) -> None:
     """Default the given arguments, and append those of the other enabled plugins, sorted by name."""
     given = {config.name for config in profile.plugin_config}
     for config in profile.plugin_config:

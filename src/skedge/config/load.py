@@ -43,7 +43,7 @@ def decode(
     strict = [*document.duplicates, *problems.unknown, *decode_args(config, args_types)]
     if strict:
         raise StrictError(strict)
-    set_defaults(config, gates, dict(args_types))
+    set_defaults(config, gates, args_types)
     return config
 
 

@@ -4,11 +4,15 @@ Merging lays a user's sets over the defaults (upstream `apis/config/v1/default_p
 `multiPoint` over the extension points (upstream `framework/runtime/framework.go`).
 """
 
+import logging
 from collections.abc import Callable, Container
 
 from skedge import names
 from skedge.config.fields import ConfigError, go_quote
 from skedge.config.types import PLUGIN_SETS, Plugin, Plugins, PluginSet, Profile
+
+# The keys and values of a line travel as `values`; the formatters of `telemetry` write them.
+_log = logging.getLogger(__name__)
 
 MAX_NODE_SCORE = 100
 _MAX_INT64 = (1 << 63) - 1
@@ -59,7 +63,7 @@ def merge_set(default: PluginSet, custom: PluginSet) -> PluginSet:
 
 
 def overridden(default: Plugins, custom: Plugins) -> list[str]:
-    """The default plugins that a user's sets configure anew; the reference logs each of them."""
+    """The default plugins that a user's sets configure anew, for the log."""
     found: list[str] = []
     for name in PLUGIN_SETS:
         wanted, given = default.at(name), custom.at(name)
@@ -120,6 +124,8 @@ def _expand_point(
                 continue
             if plugin.name in own:
                 overrides.add(plugin.name)
+                text = "MultiPoint plugin is explicitly re-configured; overriding"
+                _log.info(text, extra={"values": {"plugin": plugin.name}})
             else:
                 _add(from_multi_point, plugin.name, kind)
 

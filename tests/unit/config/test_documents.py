@@ -1,3 +1,5 @@
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -75,7 +77,5 @@ def test_refused(text, part):
 
 @given(st.text() | st.binary())
 def test_any_text_is_read_or_refused(text):
-    try:
+    with contextlib.suppress(ConfigError):
         documents.load(text)
-    except ConfigError as error:
-        assert str(error)

@@ -40,10 +40,11 @@ def test_extenders_read_back():
     config = defaults.default_configuration()
     config.delay_cache_until_active = True
     tls = ExtenderTLS(insecure=True, ca_data=b"\x00ca")
+    resources = [ManagedResource("x.io/y", True)]
     config.extenders = [
-        Extender("http://a", "f", "p", "s", 3, "b", True, tls, Duration.of(1), True, [ManagedResource("x.io/y", True)], True),
+        Extender("http://a", "f", "p", "s", 3, "b", True, tls, Duration.of(1), True, resources, True),
         Extender("http://b"),
-    ]  # fmt: skip
+    ]
     assert encode.to_data(config)["extenders"][1] == {"urlPrefix": "http://b", "httpTimeout": "0s"}
     assert encode.to_data(config)["extenders"][0]["enableHTTPS"] is True
     for text in (encode.to_yaml(config), encode.to_json(config)):

@@ -65,8 +65,10 @@ def constraint(key="zone", skew=1, action="DoNotSchedule", **more):
         ("DefaultPreemption", {"minCandidateNodesAbsolute": -1}, [
             "minCandidateNodesAbsolute: Invalid value: -1: not in valid range [0, inf)"]),
         ("DefaultPreemption", {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0}, [
-            "minCandidateNodesPercentage: Invalid value: 0: cannot be zero at the same time as minCandidateNodesAbsolute",
-            "minCandidateNodesAbsolute: Invalid value: 0: cannot be zero at the same time as minCandidateNodesPercentage",
+            "minCandidateNodesPercentage: Invalid value: 0: "
+            "cannot be zero at the same time as minCandidateNodesAbsolute",
+            "minCandidateNodesAbsolute: Invalid value: 0: "
+            "cannot be zero at the same time as minCandidateNodesPercentage",
         ]),
         ("InterPodAffinity", {"hardPodAffinityWeight": 0}, []),
         ("InterPodAffinity", {"hardPodAffinityWeight": 101}, [
@@ -111,7 +113,8 @@ def constraint(key="zone", skew=1, action="DoNotSchedule", **more):
         ("NodeResourcesFit", {"scoringStrategy": {"type": "LeastAllocated", "resources": [
             {"name": "a", "weight": 0}, {"name": "b", "weight": 101}, {"name": "c", "weight": -1}]}}, [
             "scoringStrategy.resources[1].weight: Invalid value: 101: resource weight of b not in valid range (0, 100]",
-            "scoringStrategy.resources[2].weight: Invalid value: -1: resource weight of c not in valid range (0, 100]"]),
+            "scoringStrategy.resources[2].weight: Invalid value: -1: "
+            "resource weight of c not in valid range (0, 100]"]),
         ("NodeResourcesFit", {"scoringStrategy": {"type": RTCR}}, [
             "scoringStrategy.requestedToCapacityRatio: Required value: "
             "must be specified when type is RequestedToCapacityRatio"]),
@@ -173,7 +176,8 @@ def test_dynamic_resources_without_their_gates():
     assert errors(pa.DynamicResourcesArgs, {}, **off) == []
     assert errors(pa.DynamicResourcesArgs, {"filterTimeout": "1s", "bindingTimeout": "1s"}, **off) == [
         "filterTimeout: Forbidden: DRASchedulingFilterTimeout feature gate is disabled",
-        "bindingTimeout: Forbidden: DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled",
+        "bindingTimeout: Forbidden: "
+        "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled",
     ]
 
 

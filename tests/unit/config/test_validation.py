@@ -108,7 +108,7 @@ def args(plugin, text):
         (
             two(
                 *(
-                    "plugins: {queueSort: {enabled: [{name: S}]}}, pluginConfig: [{name: S, args: {a: %d}}]" % n
+                    "plugins: {queueSort: {enabled: [{name: S}]}}, " f"pluginConfig: [{{name: S, args: {{a: {n}}}}}]"
                     for n in (1, 2)
                 )
             ),
@@ -167,7 +167,9 @@ def test_a_name_that_is_not_qualified():
 
 
 def test_order_and_rendering_of_several():
-    found = errors("parallelism: 0\nclientConnection: {burst: -1}\nextenders: [{prioritizeVerb: x}]\nprofiles: [{}, {}]")
+    found = errors(
+        "parallelism: 0\nclientConnection: {burst: -1}\nextenders: [{prioritizeVerb: x}]\nprofiles: [{}, {}]"
+    )
     assert [error.split(":")[0] for error in found] == [
         "clientConnection.burst",
         "parallelism",

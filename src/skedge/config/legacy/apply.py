@@ -44,7 +44,7 @@ def use_profile(
         profile.plugins = converted.profile.plugins
         profile.plugin_config = [PluginConfig(entry.name, entry.args) for entry in converted.profile.plugin_config]
         profile.run_all_filters = converted.profile.run_all_filters
-        set_plugin_config(profile, gates, dict(args_types))
+        set_plugin_config(profile, gates, args_types)
     if converted.extenders:
         config.extenders = converted.extenders
     config.legacy_plugins = bool(converted.legacy_plugins)

@@ -119,6 +119,9 @@ def convert_component_config(
     )
     if old.percentage_of_nodes_to_score is not None:
         config.percentage_of_nodes_to_score = old.percentage_of_nodes_to_score
+    config.profiles[0].plugin_config = old.plugin_config
+    if strict := decode_args(config, args_types):
+        raise StrictError(strict)
     set_defaults(config, gates, {})
     converted = convert_provider(provider, scheduler_name=old.scheduler_name)
     _set_args(converted.profile, names.INTER_POD_AFFINITY, InterPodAffinityArgs(old.hard_pod_affinity_symmetric_weight))
@@ -129,9 +132,6 @@ def convert_component_config(
     use_profile(config, converted, args_types=args_types, gates=gates)
     if old.disable_preemption:
         disable_preemption(config)
-    strict = decode_args(config, args_types)
-    if strict:
-        raise StrictError(strict)
     return Converted(config, warnings, source)
 
 
