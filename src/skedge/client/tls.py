@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import ssl
 import tempfile
 from dataclasses import dataclass
 
 from skedge.client.errors import KubeconfigError
+
+_PEM_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +63,16 @@ class TlsConfig:
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.set_alpn_protocols(["http/1.1"])
+        # As Go does it: any trusted certificate may end the chain, and the subject's common name is no host name.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        context.hostname_checks_common_name = False
         if self.insecure:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         elif self.ca_data or self.ca_file:
             pem = self.ca_data or self._read(self.ca_file, "ca")
             try:
-                context.load_verify_locations(cadata=pem.decode("ascii"))
+                context.load_verify_locations(cadata=b"\n".join(_PEM_CERTIFICATE.findall(pem)).decode("ascii"))
             except (ssl.SSLError, ValueError) as error:
                 raise KubeconfigError(f"{self.where('ca')}: holds no usable PEM certificate ({_why(error)})") from None
         else:

@@ -242,9 +242,10 @@ class HttpTransport:
         host = self.host
         if isinstance(error, TimeoutError):  # aiohttp's timeouts are TimeoutErrors too
             return RequestTimeout(f"{what}: {host} did not answer in time")
-        if isinstance(error, (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError, ssl.SSLError)):
+        tls_error = next((e for e in (error.__cause__, error) if isinstance(e, ssl.SSLError)), None)
+        if tls_error is not None:
             self._next_check = -1.0
-            return CertificateError(f"cannot connect to {host}: {_tls_problem(error)}")
+            return CertificateError(f"cannot connect to {host}: {_tls_problem(tls_error)}")
         if isinstance(error, aiohttp.ClientProxyConnectionError):
             return ConnectionFailed(f"cannot connect to the proxy {self._proxy_name()}: {_os_problem(error)}")
         if isinstance(error, aiohttp.ClientHttpProxyError):
@@ -324,13 +325,7 @@ def _os_problem(error: aiohttp.ClientConnectorError) -> str:
     return one_line(cause)
 
 
-def _tls_problem(error: Exception) -> str:
-    cause: object = error
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        cause = error.certificate_error
-    elif isinstance(error, aiohttp.ClientConnectorSSLError):
-        cause = error.os_error
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"the server's certificate is not accepted: {cause.verify_message}"
-    reason = getattr(cause, "reason", None) or one_line(error)
-    return f"TLS failed: {str(reason).replace('_', ' ').lower()}"
+def _tls_problem(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the server's certificate is not accepted: {error.verify_message}"
+    return f"TLS failed: {(error.reason or one_line(error)).replace('_', ' ').lower()}"

@@ -177,6 +177,19 @@ async def test_untrusted_and_misnamed_certificates_are_refused(tmp_path: Path, c
 
 
 @pytest.mark.asyncio
+async def test_trust_as_go_has_it(tmp_path: Path, ca: Authority) -> None:
+    """Text around the certificates of a bundle is skipped; a server certificate trusted itself needs no authority."""
+    async with recording(tmp_path, ca) as server:
+        kube = Kube(tmp_path, ca, server)
+        bundle = "# Größe\n".encode() + Authority("other-ca").pem + b"text\n" + ca.pem
+        kube.cluster["certificate-authority-data"] = b64(bundle)
+        await ask(kube.load())
+        leaf = (tmp_path / "server.pem").read_bytes()
+        kube.cluster["certificate-authority-data"] = b64(leaf)
+        await ask(kube.load())
+
+
+@pytest.mark.asyncio
 async def test_tls_server_name(tmp_path: Path, ca: Authority) -> None:
     async with recording(tmp_path, ca, "kube.internal") as server:
         kube = Kube(tmp_path, ca, server)

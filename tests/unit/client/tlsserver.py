@@ -30,9 +30,9 @@ class Pair:
 class Authority:
     """A certificate authority that signs server and client certificates."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "test-ca") -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test-ca")])
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         builder = self._builder(self._name, self._key).add_extension(x509.BasicConstraints(True, None), True)
         self.pem = builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
