@@ -134,14 +134,17 @@ class Search:
         others: list[Codes] = []
         view = Rows(table)
         for plugin in self.profile.cycle_filter:
-            if plugin.name not in self.skip_filter:
+            if plugin.name in self.skip_filter:
+                continue
+            try:
                 codes = np.broadcast_to(plugin.filter(self.state, self.pod, view), (size,))
-                others.append(Codes(plugin, codes))
+            except PluginError:
+                if mask.any():
+                    raise
+                continue  # no node comes as far as this plugin
+            others.append(Codes(plugin, codes))
+            mask = mask & (codes == 0)
         changed = bool(others)
-        if changed:
-            mask = mask.copy()
-            for _, codes in others:
-                mask &= codes == 0
         crowded = self._crowded(None)
         if crowded:
             mask = mask.copy() if not changed else mask

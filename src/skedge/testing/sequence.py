@@ -120,6 +120,10 @@ def _compare_step(
                 compare("", f"rejected.{plugin}", step.get("rejected", {}).get(plugin, 0), rejected[plugin])
             return
         compare("", "rejected", step.get("rejected", {}), dict(rejected))
+        if "error" in step:
+            search.scores()
+            compare("", "error", step["error"], None)
+            return
         table = search.table
         order = sorted(range(len(search.rows)), key=lambda i: table.names[search.rows[i]])
         feasible = [table.names[search.rows[i]] for i in order]

@@ -12,6 +12,7 @@ from skedge.framework.events import ActionType, ClusterEvent, ClusterEventWithHi
 from skedge.framework.plugin import Depends, NodeNames
 from skedge.framework.state import CycleState
 from skedge.framework.status import SKIP, SUCCESS, Code, Status
+from skedge.plugins.helpers.cycle import PRE_FILTERED, PRE_SCORED, pre_filtered, pre_scored
 from skedge.plugins.inter_pod_affinity.filtering import AFFINITY, ANTI_AFFINITY, RequiredTerms
 from skedge.plugins.inter_pod_affinity.scoring import MinMaxNormalizer, preferences, raw_scores
 from skedge.snapshot.affinity_terms import NO_LABELS, Scope, Term
@@ -46,11 +47,11 @@ class InterPodAffinity:
         required = RequiredTerms(counters, pod, matching)
         if required.idle:
             return None, SKIP
-        state.write(self.name, required)
+        state.write(PRE_FILTERED + self.name, required)
         return None, SUCCESS
 
     def filter(self, state: CycleState, pod: PodInfo, view: View) -> Any:
-        required: RequiredTerms = state.read(self.name)
+        required: RequiredTerms = pre_filtered(state, self.name)
         return required.codes(view)
 
     def filter_status(self, state: CycleState, pod: PodInfo, code: int) -> Status:
@@ -69,11 +70,11 @@ class InterPodAffinity:
         worth = preferences(self._counters, pod, self._hard_weight)
         if not worth.anything:
             return SKIP
-        state.write(names.PRE_SCORE + self.name, worth)
+        state.write(PRE_SCORED + self.name, worth)
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, view: View) -> Any:
-        return raw_scores(state.read(names.PRE_SCORE + self.name), view)
+        return raw_scores(pre_scored(state, self.name), view)
 
     # --- events -------------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from skedge.framework.events import ActionType, ClusterEvent, ClusterEventWithHi
 from skedge.framework.plugin import Depends, NodeNames
 from skedge.framework.state import CycleState
 from skedge.framework.status import SKIP, SUCCESS, Code, Status
+from skedge.plugins.helpers.cycle import PRE_FILTERED, PRE_SCORED, pre_filtered, pre_scored
 from skedge.plugins.helpers.spread import DefaultSelectors
 from skedge.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
@@ -69,11 +70,11 @@ class PodTopologySpread:
             return None, Status(Code.ERROR, text)
         if not constraints:
             return None, SKIP
-        state.write(self.name, hard_constraints(self._counters, pod, constraints, self._comparison))
+        state.write(PRE_FILTERED + self.name, hard_constraints(self._counters, pod, constraints, self._comparison))
         return None, SUCCESS
 
     def filter(self, state: CycleState, pod: PodInfo, view: View) -> Any:
-        return filter_codes(state.read(self.name), view)
+        return filter_codes(pre_filtered(state, self.name), view)
 
     def filter_status(self, state: CycleState, pod: PodInfo, code: int) -> Status:
         if code == MISSING:
@@ -94,11 +95,11 @@ class PodTopologySpread:
         soft = SoftConstraints(
             self._counters, pod, constraints, view, require_all=require_all, comparison=self._comparison
         )
-        state.write(names.PRE_SCORE + self.name, soft)
+        state.write(PRE_SCORED + self.name, soft)
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, view: View) -> Any:
-        soft: SoftConstraints = state.read(names.PRE_SCORE + self.name)
+        soft: SoftConstraints = pre_scored(state, self.name)
         return soft.scores(view)
 
     # --- events -------------------------------------------------------------------------------------------------------
