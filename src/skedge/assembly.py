@@ -13,7 +13,7 @@ from typing import Any
 from skedge import names
 from skedge.cache.cache import Cache
 from skedge.clock import Clock
-from skedge.config import plugin_sets
+from skedge.config import build_checks
 from skedge.config import types as config_types
 from skedge.config.fields import ConfigError, go_quote
 from skedge.config.gates import FeatureGates
@@ -40,56 +40,63 @@ class Absent:
 def registry(out_of_tree: Mapping[str, Factory] | None = None) -> dict[str, Factory]:
     """In-tree plugins and those of the caller, by name. Raises ConfigError for a name both have."""
     merged: dict[str, Factory] = {name: IN_TREE.get(name, Absent) for name in names.IN_TREE_PLUGINS}
-    for name, factory in (out_of_tree or {}).items():
-        if name in merged:
-            raise ConfigError(f"a plugin named {name} already exists")
-        merged[name] = factory
+    build_checks.merge_registries(merged, dict(out_of_tree or {}))
     return merged
 
 
-def build_profile(
-    config: config_types.Profile, factories: Mapping[str, Factory], handle: Handle, *, percentage: int | None = None
-) -> Profile:
-    """The profile of one scheduler name, its plugins made. Raises ConfigError."""
-    made: dict[str, Any] = {}
-    seen: set[str] = set()
-    for entry in config.plugin_config:
-        if entry.name in seen:
-            raise ConfigError(f"repeated config for plugin {entry.name}")
-        seen.add(entry.name)
+class _Plugins:
+    """The plugins of one profile, each made when it is first asked for."""
 
-    def plugin(name: str) -> Any:
-        if name not in made:
-            args = config.args_of(name)
+    def __init__(self, config: config_types.Profile, factories: Mapping[str, Factory], handle: Handle) -> None:
+        self._config = config
+        self._factories = factories
+        self._handle = handle
+        self._made: dict[str, Any] = {}
+
+    def get(self, name: str) -> Any:
+        if name not in self._made:
+            args = self._config.args_of(name)
             if args is None and name in PLUGIN_ARGS:
-                args = PLUGIN_ARGS[name].default(handle.gates)
+                args = PLUGIN_ARGS[name].default(self._handle.gates)
             try:
-                made[name] = factories[name](args, handle)
+                self._made[name] = self._factories[name](args, self._handle)
             except Exception as error:
                 raise ConfigError(f"initializing plugin {go_quote(name)}: {error}") from error
-        return made[name]
-
-    points = plugin_sets.expand(config, lambda name, point: extends(plugin(name), point), factories)
-    enabled = {
-        point: [Enabled(plugin(entry.name), max(entry.weight, 1)) for entry in entries]
-        for point, entries in points.items()
-    }
-    return Profile(config.scheduler_name, enabled, handle.table, percentage_of_nodes_to_score=percentage)
+        return self._made[name]
 
 
 def build_profiles(
     config: config_types.KubeSchedulerConfiguration, factories: Mapping[str, Factory], handle: Handle
 ) -> dict[str, Profile]:
     """All profiles of a configuration, by scheduler name. Raises ConfigError."""
+    plugins = {entry.scheduler_name: _Plugins(entry, factories, handle) for entry in config.profiles}
+
+    def implements(name: str, point: str) -> bool:
+        """Whether a plugin takes part in a point: its class tells, or, behind a factory function, an instance."""
+        factory = factories[name]
+        if isinstance(factory, type):
+            return extends(factory, point)
+        return extends(next(iter(plugins.values())).get(name), point)
+
+    expanded = build_checks.expand_profiles(config, implements, factories, handle.gates)
     profiles: dict[str, Profile] = {}
     for entry in config.profiles:
+        made = plugins[entry.scheduler_name]
         percentage = entry.percentage_of_nodes_to_score
-        if percentage is None:
-            percentage = config.percentage_of_nodes_to_score
         try:
-            profiles[entry.scheduler_name] = build_profile(entry, factories, handle, percentage=percentage)
+            points = {
+                point: [Enabled(made.get(plugin.name), max(plugin.weight, 1)) for plugin in enabled]
+                for point, enabled in expanded[entry.scheduler_name].items()
+            }
         except ConfigError as error:
-            raise ConfigError(f"creating profile for scheduler name {entry.scheduler_name}: {error}") from error
+            prefix = f"initializing profiles: creating profile for scheduler name {entry.scheduler_name}: "
+            raise ConfigError(f"{prefix}{error}") from error
+        profiles[entry.scheduler_name] = Profile(
+            entry.scheduler_name,
+            points,
+            handle.table,
+            percentage_of_nodes_to_score=config.percentage_of_nodes_to_score if percentage is None else percentage,
+        )
     return profiles
 
 
@@ -116,10 +123,7 @@ def build(
     rng = rng or random.Random()
     cache = Cache()
     handle = Handle(table=cache.table, listers=listers or Listers(), gates=gates, clock=clock, rng=rng, ports=ports)
-    try:
-        profiles = build_profiles(config, registry(out_of_tree), handle)
-    except ConfigError as error:
-        raise ConfigError(f"initializing profiles: {error}") from error
+    profiles = build_profiles(config, registry(out_of_tree), handle)
     generic_workload = gates.enabled("GenericWorkload")
     queueing = {
         name: ProfileQueueing(
