@@ -61,9 +61,7 @@ def comparable(value: Any, key: str = "") -> Any:
         if key in ("items", "rows", "resources", "groups"):
             value = [item for item in value if _ours(item)]
         if key == "cells":
-            return [
-                _AGE.sub("<age>", cell) if isinstance(cell, str) and _AGE.fullmatch(cell) else cell for cell in value
-            ]
+            return ["<age>" if isinstance(c, str) and _AGE.fullmatch(c) else comparable(c) for c in value]
         if key == "versions" and value and isinstance(value[0], dict):
             value = [v for v in value if _served_version(v)]
         return [comparable(item) for item in value]

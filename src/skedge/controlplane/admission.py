@@ -222,7 +222,8 @@ def _quota(cluster: Cluster, namespace: str, obj: JSON) -> None:
                 for amounts in (asked, used)
             ]
             limited = ",".join(f"{n}={hard[n]}" for n in over)
-            why = f"exceeded quota: {quota['metadata']['name']}, requested: {listed[0]}, used: {listed[1]}, limited: {limited}"
+            why = f"exceeded quota: {quota['metadata']['name']}, requested: {listed[0]}, used: {listed[1]}, "
+            why += f"limited: {limited}"
             raise _pod_forbidden(obj, why)
         now = {name: format_quantity(used.get(name, Fraction(0)) + asked.get(name, Fraction(0))) for name in hard}
         if quota.get("status") != {"hard": hard, "used": now}:

@@ -129,10 +129,11 @@ def ensure(cluster: Cluster, *, rbac: bool) -> None:
         (
             "system-cluster-critical",
             2_000_000_000,
-            "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+            "Used for system critical pods that must run in the cluster, but can be moved to another node if "
+            "necessary.",
         ),
     ):
-        obj = {"metadata": {"name": name, "generation": 1}, "value": value, "description": text}
+        obj: JSON = {"metadata": {"name": name, "generation": 1}, "value": value, "description": text}
         _add(cluster, "priorityclasses.scheduling.k8s.io", {**obj, "preemptionPolicy": "PreemptLowerPriority"})
     _add(cluster, "services", _SERVICE)
     if rbac:
@@ -149,12 +150,12 @@ def ensure(cluster: Cluster, *, rbac: bool) -> None:
             meta = {**_default_meta(name), "namespace": "kube-system"}
             _add(cluster, f"roles.{_GROUP}", {"metadata": meta, "rules": rules})
         for name, role in _KUBE_SYSTEM_BINDINGS.items():
-            binding = {
+            local = {
                 "metadata": {**_default_meta(name), "namespace": "kube-system"},
                 "subjects": [{"kind": "User", "apiGroup": _GROUP, "name": "system:kube-scheduler"}],
                 "roleRef": {"apiGroup": _GROUP, "kind": "Role", "name": role},
             }
-            _add(cluster, f"rolebindings.{_GROUP}", binding)
+            _add(cluster, f"rolebindings.{_GROUP}", local)
 
 
 _KUBE_SYSTEM_ROLES: dict[str, list[JSON]] = {

@@ -1,7 +1,7 @@
 """The state on disk: SQLite in WAL mode, one transaction a flush.
 
-Two tables: `objects`, the present, and `log`, the last writes with the state before each, so that watches resume after a
-restart. What a flush committed survives the end of the process; the revision counter never goes back.
+Two tables: `objects`, the present, and `log`, the last writes with the state before each, so that watches resume
+after a restart. What a flush committed survives the end of the process; the revision counter never goes back.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from skedge.controlplane.selectors import selectable_values
 from skedge.controlplane.store import DELETED, Change, Store, Stored, decode
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS objects (storage TEXT, key TEXT, raw BLOB NOT NULL, PRIMARY KEY (storage, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS objects
+  (storage TEXT, key TEXT, raw BLOB NOT NULL, PRIMARY KEY (storage, key)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS log (revision INTEGER PRIMARY KEY, storage TEXT, type TEXT, raw BLOB NOT NULL, before BLOB);
 CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 """

@@ -124,7 +124,7 @@ class Resource:
 def _resource(line: str) -> Resource:
     group, version, plural, kind, scope, short, categories, subs = ("" if w == "-" else w for w in line.split())
     stored = scope.isupper()
-    verbs = ALL_VERBS if stored else ("create",)
+    verbs: tuple[str, ...] = ALL_VERBS if stored else ("create",)
     if plural == "namespaces":
         verbs = tuple(v for v in ALL_VERBS if v != "deletecollection")
     subresources = {}

@@ -85,9 +85,9 @@ def normal(obj: JSON, gvk: str, kind: str, version: str) -> JSON:
         raise bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {problem}') from None
     for name in ("spec", "status"):
         field = type_.fields.get(name)
-        if field is not None and field.type.shape is Shape.STRUCT and name not in result:
-            if type_.name not in _OPTIONAL_STATUS:
-                result[name] = _struct({}, field.type)
+        wanted = field is not None and field.type.shape is Shape.STRUCT and type_.name not in _OPTIONAL_STATUS
+        if wanted and field is not None and name not in result:
+            result[name] = _struct({}, field.type)
     return result
 
 

@@ -94,7 +94,8 @@ def validate_maps(meta: JSON) -> list[FieldError]:
         if owner.get("controller"):
             controllers.append(owner.get("name", ""))
             if len(controllers) > 1:
-                text = f'Only one reference can have Controller set to true. Found "true" in references for {controllers[0]} and {controllers[1]}'
+                text = 'Only one reference can have Controller set to true. Found "true" in references for '
+                text += " and ".join(controllers[:2])
                 errors.append(invalid_value("metadata.ownerReferences", meta["ownerReferences"], text))
     return errors
 
@@ -118,6 +119,7 @@ def validate_update(new: JSON, old: JSON) -> list[FieldError]:
         added = [f for f in new.get("finalizers") or [] if f not in (old.get("finalizers") or [])]
         if added:
             listed = ", ".join(f'"{f}"' for f in added)
-            text = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
+            text = "no new finalizers can be added if the object is being deleted, found new finalizers "
+            text += f"[]string{{{listed}}}"
             errors.append(forbidden_field("metadata.finalizers", text))
     return errors

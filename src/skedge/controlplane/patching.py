@@ -1,4 +1,4 @@
-"""PATCH: JSON patch, merge patch, strategic merge patch, server-side apply (`apiserver/pkg/endpoints/handlers/patch.go`)."""
+"""PATCH: JSON, merge and strategic merge patches, server-side apply (`apiserver/pkg/endpoints/handlers/patch.go`)."""
 
 from __future__ import annotations
 

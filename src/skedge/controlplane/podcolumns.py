@@ -1,9 +1,11 @@
-"""The columns of pods: readiness, the status word, restarts (`printPod` of `pkg/printers/internalversion/printers.go`)."""
+"""The columns of pods: readiness, the status word, restarts (`printPod` of `pkg/printers/internalversion`)."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+
+from skedge.controlplane.ages import age, duration
 
 JSON = dict[str, Any]
 
@@ -12,8 +14,6 @@ _NONE = "<none>"
 
 def pod_cells(pod: JSON, now: float) -> list[Any]:
     """Cells of one pod."""
-    from skedge.controlplane.tables import age, duration
-
     spec, status, meta = pod["spec"], pod["status"], pod["metadata"]
     word, ready, restarts, last = _state(pod)
     total = len(spec.get("containers") or []) + len(_sidecars(spec))

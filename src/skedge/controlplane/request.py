@@ -69,7 +69,7 @@ def split(raw_path: str) -> tuple[list[str], dict[str, str]]:
 
 
 def parse(method: str, segments: list[str], query: dict[str, str]) -> Target | None:
-    """The target of a path below a group version (`/api/v1/...`, `/apis/G/V/...`); None when no resource is served there.
+    """The target of a path below a group version (`/api/v1/...`, `/apis/G/V/...`), or None for an unknown resource.
 
     The caller has dealt with shorter paths (discovery) already.
     """
@@ -225,16 +225,10 @@ def list_options(target: Target, current: int) -> ListOptions:
     initial = flag(target, "sendInitialEvents") if "sendInitialEvents" in query else None
     errors: list[FieldError] = []
     path = "resourceVersionMatch"
-    if watching and initial is not None:
-        if match == "":
-            errors.append(
-                forbidden_field(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
-            )
-        elif match != "NotOlderThan":
-            errors.append(
-                forbidden_field(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
-            )
-    elif watching and match:
+    if watching and initial is not None and match != "NotOlderThan":
+        text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        errors.append(forbidden_field(path, text))
+    elif watching and match and initial is None:
         errors.append(forbidden_field(path, "resourceVersionMatch is forbidden for watch"))
     elif not watching and initial is not None:
         errors.append(forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list"))

@@ -10,31 +10,13 @@ from skedge.controlplane.negotiate import read_object
 from skedge.controlplane.normal import normal
 from skedge.controlplane.patching import apply_patch, read_patch
 from skedge.controlplane.request import Target, dry_run, field_manager
+from skedge.controlplane.selectors import selector_text
 from skedge.controlplane.store import Stored
 from skedge.controlplane.writing import Body, patch_kind, store_update, unknown_in_patched
 
 JSON = dict[str, Any]
 
 _GVK = "autoscaling/v1/Scale"
-
-
-def selector_text(selector: JSON | None) -> str:
-    """A label selector in the one-line form of kubectl."""
-    if not selector:
-        return ""
-    labels = selector.get("matchLabels") if "matchLabels" in selector or "matchExpressions" in selector else selector
-    parts = [f"{key}={value}" for key, value in sorted((labels or {}).items())]
-    for term in selector.get("matchExpressions") or ():
-        key, values = term["key"], ",".join(sorted(term.get("values") or ()))
-        parts.append(
-            {
-                "In": f"{key} in ({values})",
-                "NotIn": f"{key} notin ({values})",
-                "Exists": key,
-                "DoesNotExist": f"!{key}",
-            }.get(term["operator"], key)
-        )
-    return ",".join(parts)
 
 
 def scale_of(stored: Stored) -> JSON:

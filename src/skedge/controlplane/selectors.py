@@ -165,6 +165,25 @@ def labels_from_object(selector: dict[str, Any] | None) -> LabelSelector | None:
     return LabelSelector(tuple(requirements))
 
 
+def selector_text(selector: dict[str, Any] | None) -> str:
+    """A label selector (or a plain label map) in the one-line form of kubectl."""
+    if not selector:
+        return ""
+    labels = selector.get("matchLabels") if "matchLabels" in selector or "matchExpressions" in selector else selector
+    parts = [f"{key}={value}" for key, value in sorted((labels or {}).items())]
+    for term in selector.get("matchExpressions") or ():
+        key, values = term["key"], ",".join(sorted(term.get("values") or ()))
+        parts.append(
+            {
+                "In": f"{key} in ({values})",
+                "NotIn": f"{key} notin ({values})",
+                "Exists": key,
+                "DoesNotExist": f"!{key}",
+            }.get(term["operator"], key)
+        )
+    return ",".join(parts)
+
+
 # --- fields ---------------------------------------------------------------------------------------------------------
 
 

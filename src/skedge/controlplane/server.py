@@ -24,8 +24,8 @@ from skedge.controlplane.cluster import Cluster
 from skedge.controlplane.errors import ApiError, no_such_resource
 from skedge.controlplane.journal import SqliteJournal
 from skedge.controlplane.negotiate import Shape, accept, dump_yaml
-from skedge.controlplane.request import Target, list_options, parse, split
 from skedge.controlplane.reading import selection
+from skedge.controlplane.request import Target, list_options, parse, split
 from skedge.controlplane.store import Journal, Store, decode, encode
 from skedge.controlplane.tls import ServerTLS
 from skedge.controlplane.views import View
@@ -356,7 +356,7 @@ _YAML_HEADERS = {**_HEADERS, "Content-Type": "application/yaml"}
 def _request(
     message: RawRequestMessage,
     payload: StreamReader,
-    protocol: RequestHandler[web.BaseRequest],
+    protocol: RequestHandler,
     writer: AbstractStreamWriter,
     task: asyncio.Task[None],
 ) -> web.BaseRequest:

@@ -293,7 +293,7 @@ def _only_status(new: JSON, old: JSON, resource: Resource) -> None:
         if key not in ("metadata", "status"):
             new[key] = value
     meta, before = new["metadata"], old["metadata"]
-    kept = ("ownerReferences", "finalizers", "generateName")
+    kept: tuple[str, ...] = ("ownerReferences", "finalizers", "generateName")
     kept += ("labels", "annotations") if resource.storage in _STATUS_ONLY_META else ()
     for key in kept:
         if key in before:

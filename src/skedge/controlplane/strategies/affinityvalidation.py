@@ -1,4 +1,7 @@
-"""Validation of affinity rules and selectors (`pkg/apis/core/validation/validation.go`, `apimachinery/.../metav1/validation`)."""
+"""Validation of affinity rules and selectors.
+
+`pkg/apis/core/validation/validation.go`, `apimachinery/pkg/apis/meta/v1/validation`.
+"""
 
 from __future__ import annotations
 
@@ -117,10 +120,12 @@ def _pod_term(term: JSON, path: str) -> list[FieldError]:
         errors.append(required(f"{path}.topologyKey", "can not be empty"))
     problems = names.label_key_problems(key)
     errors.extend(invalid_value(f"{path}.topologyKey", key, p) for p in problems)
-    for keys in ("matchLabelKeys", "mismatchLabelKeys"):
-        if term.get(keys) and term.get("labelSelector") is None:
-            errors.append(forbidden_field(f"{path}.{keys}", "must not be specified when labelSelector is not set"))
-    return errors
+    text = "must not be specified when labelSelector is not set"
+    return errors + [
+        forbidden_field(f"{path}.{keys}", text)
+        for keys in ("matchLabelKeys", "mismatchLabelKeys")
+        if term.get(keys) and term.get("labelSelector") is None
+    ]
 
 
 def validate_selector(selector: JSON, path: str) -> list[FieldError]:

@@ -161,9 +161,9 @@ class Events(Strategy):
         involved = obj.get("involvedObject") or {}
         namespace = obj["metadata"].get("namespace", "")
         about = involved.get("namespace", "")
-        if about != namespace and not (about == "" and namespace == "default"):
-            if about or obj.get("eventTime"):
-                errors.append(invalid_value("involvedObject.namespace", about, "does not match event.namespace"))
+        elsewhere = about != namespace and not (about == "" and namespace == "default")
+        if elsewhere and (about or obj.get("eventTime")):
+            errors.append(invalid_value("involvedObject.namespace", about, "does not match event.namespace"))
         if not obj.get("eventTime"):
             return errors
         if not obj.get("reportingComponent"):
@@ -233,9 +233,11 @@ class ConfigMaps(Strategy):
         if old.get("immutable"):
             if not new.get("immutable"):
                 errors.append(forbidden_field("immutable", "field is immutable when `immutable` is set"))
-            for key in ("data", "binaryData"):
-                if new.get(key) != old.get(key):
-                    errors.append(forbidden_field(key, "field is immutable when `immutable` is set"))
+            errors.extend(
+                forbidden_field(key, "field is immutable when `immutable` is set")
+                for key in ("data", "binaryData")
+                if new.get(key) != old.get(key)
+            )
         return errors
 
 

@@ -235,9 +235,11 @@ def _spread(constraints: list[JSON], path: str, errors: list[FieldError]) -> Non
             if action != "DoNotSchedule":
                 text = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
                 errors.append(invalid_value(f"{where}.minDomains", least, text))
-        for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-            if constraint.get(field) is not None and constraint[field] not in policies:
-                errors.append(unsupported(f"{where}.{field}", constraint[field], policies))
+        errors.extend(
+            unsupported(f"{where}.{field}", constraint[field], policies)
+            for field in ("nodeAffinityPolicy", "nodeTaintsPolicy")
+            if constraint.get(field) is not None and constraint[field] not in policies
+        )
         if constraint.get("labelSelector") is not None:
             errors.extend(validate_selector(constraint["labelSelector"], f"{where}.labelSelector"))
         _label_keys(constraint, where, errors)
@@ -292,7 +294,7 @@ def validate_pod_update(new: JSON, old: JSON) -> list[FieldError]:
 
 
 def go_diff(before: JSON, after: JSON) -> str:
-    """The changed lines of a spec with a little context. (Upstream prints its internal structs, which differ in names.)"""
+    """The changed lines of a spec with a little context. Upstream prints internal structs, whose names differ."""
     texts = [json.dumps(spec, indent=1, sort_keys=True).splitlines() for spec in (before, after)]
     lines = list(difflib.unified_diff(texts[0], texts[1], n=3, lineterm=""))[2:]
     return "".join(f"{line}\n" for line in lines)

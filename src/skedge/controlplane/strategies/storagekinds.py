@@ -92,7 +92,8 @@ class Claims(Strategy):
         if before.get("storageClassName") is None:
             now.pop("storageClassName", None)
         if now != before:
-            text = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+            text = "spec is immutable after creation except resources.requests and volumeAttributesClassName "
+            text += "for bound claims"
             errors.append(forbidden_field("spec", text))
         return errors
 
@@ -201,9 +202,8 @@ class Bindings(PathNamed):
     def default(self, obj: JSON) -> None:
         obj.setdefault("roleRef", {}).setdefault("apiGroup", "rbac.authorization.k8s.io")
         for subject in obj.get("subjects") or ():
-            if "apiGroup" not in subject:
-                if subject.get("kind") in ("User", "Group"):
-                    subject["apiGroup"] = "rbac.authorization.k8s.io"
+            if "apiGroup" not in subject and subject.get("kind") in ("User", "Group"):
+                subject["apiGroup"] = "rbac.authorization.k8s.io"
 
     def validate_update(self, new: JSON, old: JSON) -> list[FieldError]:
         if new.get("roleRef") != old.get("roleRef"):

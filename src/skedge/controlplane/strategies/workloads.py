@@ -177,7 +177,7 @@ class Jobs(Workload):
         policy = spec["template"]["spec"].get("restartPolicy")
         errors.extend(validate_pod_spec(spec["template"]["spec"], "spec.template.spec"))
         if policy not in ("OnFailure", "Never"):
-            text = f'Required value: valid values: "OnFailure", "Never"'
+            text = 'Required value: valid values: "OnFailure", "Never"'
             errors.append(FieldError("FieldValueRequired", text, "spec.template.spec.restartPolicy"))
         return errors
 
