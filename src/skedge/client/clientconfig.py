@@ -6,7 +6,6 @@ Upstream: `client-go/tools/clientcmd/client_config.go`, `client-go/rest/config.g
 from __future__ import annotations
 
 import ipaddress
-import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -28,8 +27,9 @@ from skedge.client.kubeconfig import Fields, Kubeconfig
 from skedge.client.oidc import OidcProvider
 from skedge.client.tls import TlsConfig
 from skedge.clock import Clock
+from skedge.telemetry.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"
@@ -258,7 +258,7 @@ def _credentials(user: Fields, cluster_info: dict[str, Any], clock: Clock | None
     if plugin is not None or oidc is not None:
         # kubectl prefers the credentials that stand in the file, too.
         unused = "exec" if plugin is not None else "auth-provider"
-        log.warning("%s is not used: the user has a token or password of its own", user.where(unused))
+        log.warning("Not used: the user has a token or password of its own", field=user.where(unused))
     return chosen
 
 

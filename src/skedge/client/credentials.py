@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from skedge.client.errors import KubeconfigError, one_line
 from skedge.clock import Clock, RealClock
+from skedge.telemetry.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 TOKEN_FILE_PERIOD = 60.0
 """Seconds after which a token file is read again."""
@@ -115,7 +115,7 @@ class TokenFile(RenewingCredentials):
             problem = why if isinstance(error, KubeconfigError) else f"{self._origin}: {self._path}: {why}"
             if not (self.authorization or self._fallback):
                 raise KubeconfigError(problem) from None
-            log.error("Unable to rotate token, keeping the last one: %s", problem)
+            log.error(problem, "Unable to rotate token, keeping the last one")
             self.authorization = self.authorization or bearer(self._fallback)
             return
         self.authorization = bearer(token)

@@ -16,7 +16,7 @@ class ClientHooks:
         """A request will be sent again."""
 
     def throttled(self, verb: str, host: str, seconds: float) -> None:
-        """A request waited for the client-side rate limit."""
+        """A request waited for the client-side rate limit, 0 seconds when it did not have to."""
 
     def undecodable(self, resource: str, name: str) -> None:
         """An object could not be decoded and was left out."""

@@ -9,7 +9,6 @@ since *we* saw it change. Upstream: `client-go/tools/leaderelection/leaderelecti
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -20,8 +19,9 @@ from skedge.client.hooks import LeaderHooks
 from skedge.client.leaselock import LeaseLock, Record
 from skedge.client.timefmt import micro_time
 from skedge.clock import Clock, RealClock
+from skedge.telemetry.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 JITTER_FACTOR = 1.2
 
@@ -112,15 +112,16 @@ class LeaderElector:
                     self._on_stopped()
 
     async def _acquire(self) -> None:
-        log.info("Attempting to acquire leader lease: lock=%s", self._lock)
+        log.info("Attempting to acquire leader lease...", lock=str(self._lock))
         while True:
             succeeded = await self._try_acquire_or_renew()
             self._report()
             if succeeded:
                 break
-            log.debug("Failed to acquire lease: lock=%s", self._lock)
+            if log.v(4):
+                log.info("Failed to acquire lease", lock=str(self._lock))
             await aio.sleep(self._clock, aio.jitter(self._retry_period, JITTER_FACTOR, self._rng))
-        log.info("Successfully acquired lease: lock=%s", self._lock)
+        log.info("Successfully acquired lease", lock=str(self._lock))
         self._event("became leader")
         if self._hooks is not None:
             self._hooks.leading(True)
@@ -134,7 +135,7 @@ class LeaderElector:
                         await aio.sleep(self._clock, self._retry_period)
             except TimeoutError:
                 self._report()
-                log.info("Failed to renew lease: lock=%s", self._lock)
+                log.info("Failed to renew lease", lock=str(self._lock))
                 return
             self._report()
             await aio.sleep(self._clock, self._retry_period)
@@ -147,7 +148,7 @@ class LeaderElector:
                 async with aio.deadline(self._clock, self._renew_deadline):
                     await self._release()
         except (ClientError, TimeoutError) as error:
-            log.error("Failed to release lease: lock=%s err=%s", self._lock, one_line(error))
+            log.error(one_line(error), "Failed to release lease", lock=str(self._lock))
         self._event("stopped leading")
 
     async def _release(self) -> None:
@@ -173,7 +174,8 @@ class LeaderElector:
             try:
                 await self._lock.update(record)
             except ClientError as error:
-                log.error("Failed to update lease optimistically, falling back to slow path: %s", one_line(error))
+                why = one_line(error)
+                log.error(why, "Failed to update lease optimistically, falling back to slow path", lock=str(self._lock))
             else:
                 self._observe(record)
                 return True
@@ -184,18 +186,19 @@ class LeaderElector:
             try:
                 await self._lock.create(record)
             except ClientError as error:
-                log.error("Error initially creating lease lock: lock=%s err=%s", self._lock, one_line(error))
+                log.error(one_line(error), "Error initially creating lease lock", lock=str(self._lock))
                 return False
             self._observe(record)
             return True
         except ClientError as error:
-            log.error("Error retrieving lease lock: lock=%s err=%s", self._lock, one_line(error))
+            log.error(one_line(error), "Error retrieving lease lock", lock=str(self._lock))
             return False
         if found != self._observed_raw:
             self._observe(found)
             self._observed_raw = found
         if found.holder and not self.is_leader and self._valid():
-            log.debug("Lease is held by and not yet expired: lock=%s holder=%s", self._lock, found.holder)
+            if log.v(4):
+                log.info("Lease is held and has not yet expired", lock=str(self._lock), holder=found.holder)
             return False
         if self.is_leader:
             record = Record(me, duration, found.acquire_time, now, found.transitions)
@@ -206,7 +209,7 @@ class LeaderElector:
         try:
             await self._lock.update(record)
         except ClientError as error:
-            log.error("Failed to update lease: lock=%s err=%s", self._lock, one_line(error))
+            log.error(one_line(error), "Failed to update lease", lock=str(self._lock))
             return False
         self._observe(record)
         return True

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import logging
 import os
 import tempfile
 from pathlib import Path
@@ -25,8 +24,9 @@ from skedge.client.errors import one_line
 from skedge.client.kubeconfig import Fields
 from skedge.client.tls import TlsConfig
 from skedge.clock import Clock
+from skedge.telemetry.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 EXPIRY_MARGIN = 10.0
 """Seconds before its end at which an ID token counts as expired."""
@@ -86,7 +86,7 @@ class OidcProvider(RenewingCredentials):
         try:
             await asyncio.to_thread(self._persist)
         except (OSError, yaml.YAMLError) as error:
-            log.warning("Failed to write the renewed token to %s: %s", self._config.file, one_line(error))
+            log.warning("Failed to write the renewed token", file=self._config.file, err=one_line(error))
 
     async def _ask_issuer(self) -> _Tokens:
         timeout = aiohttp.ClientTimeout(total=30)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from typing import Protocol
 
 from skedge.client import aio
 from skedge.client.errors import ApiError, ClientError, one_line
 from skedge.client.rest import RestClient
+from skedge.telemetry.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 MAX_TRIES = 12
 RETRY_SECONDS = 10.0
@@ -80,7 +80,7 @@ class Outbox:
                 async with aio.deadline(self._clock, grace):
                     await self.flush()
             except TimeoutError:
-                log.warning("%d events were not sent", len(self))
+                log.warning("Events were not sent", number=len(self))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -104,7 +104,7 @@ class Outbox:
             try:
                 letter.ended(await self._send(letter, tries))
             except Exception as error:  # a letter that cannot be written must not end the worker
-                log.error("Event dropped: %s", one_line(error))
+                log.error(one_line(error), "Event dropped")
                 letter.ended(False)
             finally:
                 self._sending -= 1
@@ -120,13 +120,13 @@ class Outbox:
                 await letter.send()
                 return True
             except ApiError as error:
-                log.error("Server rejected event (will not retry!): %s", one_line(error))
+                log.error(one_line(error), "Server rejected event (will not retry!)")
                 return False
             except ClientError as error:
                 if attempt == tries:
-                    log.error("Unable to write event (retry limit exceeded!): %s", one_line(error))
+                    log.error(one_line(error), "Unable to write event (retry limit exceeded!)")
                     return False
-                log.warning("Unable to write event (may retry after sleeping): %s", one_line(error))
+                log.warning("Unable to write event (may retry after sleeping)", err=one_line(error))
             if not self._first_delay_random:
                 delay = aio.jitter(RETRY_SECONDS, 0.25, self._rng)
             else:

@@ -12,7 +12,6 @@ keep it open counts as broken. Upstream: `client-go/tools/cache/reflector.go`.
 
 from __future__ import annotations
 
-import logging
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from skedge.client import aio
@@ -31,8 +30,9 @@ from skedge.client.errors import (
 )
 from skedge.client.rest import RestClient, go_duration
 from skedge.client.watch import BOOKMARK, DELETED, Delta, LineSplitter, ObjectDecoder, Resource
+from skedge.telemetry.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 S = TypeVar("S")
 
@@ -79,7 +79,7 @@ class Reflector(Generic[S]):
             try:
                 await self._list_and_watch()
             except ClientError as error:
-                log.error("Failed to list and watch %s: %s", self.resource.path, one_line(error))
+                log.error(one_line(error), "Failed to list and watch", path=self.resource.path)
             await aio.sleep(self._clock, self._backoff.next())
 
     async def _list_and_watch(self) -> None:
@@ -99,7 +99,7 @@ class Reflector(Generic[S]):
             try:
                 await self._watch(initial=True)
             except (ConnectionRefused, TooManyRequests) as error:
-                log.warning("Cannot watch %s, trying again: %s", self.resource.path, one_line(error))
+                log.warning("Cannot watch, trying again", path=self.resource.path, err=one_line(error))
                 await aio.sleep(self._clock, self._backoff.next())
                 if self._synced:
                     return "watch"
@@ -112,13 +112,15 @@ class Reflector(Generic[S]):
                     continue
                 if isinstance(error, (Invalid, BadRequest)):
                     self._watch_list = False  # this server will not learn it
-                log.info("Listing %s, it cannot be streamed: %s", self.resource.path, one_line(error))
+                log.info(
+                    "Listing, the initial objects cannot be streamed", path=self.resource.path, err=one_line(error)
+                )
                 return "list"
             else:
                 if self._synced:
                     self._ended("closed")
                     return "watch"
-                log.warning("Watch of %s ended before its initial events did, listing instead", self.resource.path)
+                log.warning("Watch ended before its initial events did, listing instead", path=self.resource.path)
                 return "list"
 
     async def _watch_again(self) -> bool:
@@ -128,7 +130,7 @@ class Reflector(Generic[S]):
             seen = await self._watch(initial=False)
         except (ConnectionRefused, TooManyRequests) as error:
             self._ended("refused" if isinstance(error, ConnectionRefused) else "throttled")
-            log.warning("Cannot watch %s, trying again: %s", self.resource.path, one_line(error))
+            log.warning("Cannot watch, trying again", path=self.resource.path, err=one_line(error))
             await aio.sleep(self._clock, self._backoff.next())
             return True
         except ApiError as error:
@@ -136,7 +138,7 @@ class Reflector(Generic[S]):
             return False
         if not seen and self._clock.monotonic() - start < SHORT_WATCH:
             self._ended("short")
-            log.warning("Watch of %s ended at once and without an event", self.resource.path)
+            log.warning("Watch ended at once and without an event", path=self.resource.path)
             return False
         self._ended("closed")
         return True
@@ -147,7 +149,7 @@ class Reflector(Generic[S]):
             self._ended("error")
             raise error
         self._ended("expired")
-        log.info("Watch of %s expired, listing again: %s", self.resource.path, one_line(error))
+        log.info("Watch expired, listing again", path=self.resource.path, err=one_line(error))
         self._unavailable = True
 
     async def _watch(self, *, initial: bool) -> bool:
@@ -187,7 +189,7 @@ class Reflector(Generic[S]):
                     if items is None and batch:
                         self._sink.apply(deltas, self.version)
             except (ConnectionLost, RequestTimeout) as error:
-                log.info("Watch of %s broke: %s", self.resource.path, one_line(error))
+                log.info("Watch broke, resuming", path=self.resource.path, err=one_line(error))
         return seen
 
     async def _collect(self, items: dict[str, Any], delta: Delta) -> bool:

@@ -118,7 +118,7 @@ class RestClient:
         while True:
             if self._limiter is not None:
                 waited = await self._limiter.wait()
-                if hooks is not None and waited > 0:
+                if hooks is not None:
                     hooks.throttled(method, host, waited)
             start = self.clock.monotonic() if hooks is not None else 0.0
             try:

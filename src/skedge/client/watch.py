@@ -7,7 +7,6 @@ Upstream: `apimachinery/pkg/watch`, `client-go/rest/watch`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -16,8 +15,9 @@ import msgspec
 
 from skedge.client.errors import DecodeError, Status, one_line, status_error
 from skedge.client.hooks import ClientHooks
+from skedge.telemetry.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -199,7 +199,7 @@ class ObjectDecoder(Generic[S]):
         self.undecodable += 1
         if self._hooks is not None:
             self._hooks.undecodable(self.resource.name, key)
-        log.error("Object left out, it cannot be decoded: %s %s: %s", self.resource.name, key, one_line(error))
+        log.error(one_line(error), "Object left out, it cannot be decoded", resource=self.resource.name, key=key)
 
 
 class LineSplitter:

@@ -10,7 +10,6 @@ Upstream: `client-go/util/workqueue`.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
@@ -20,8 +19,9 @@ from skedge.client.errors import one_line
 from skedge.client.hooks import QueueHooks
 from skedge.client.limiter import TokenBucket
 from skedge.clock import Clock, RealClock
+from skedge.telemetry.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 K = TypeVar("K", bound=Hashable)
 
@@ -197,7 +197,7 @@ class WorkQueue(Generic[K]):
             try:
                 await work(item)
             except Exception as error:
-                log.warning("%s failed, trying again later: %s", item, one_line(error))
+                log.warning("Work failed, trying again later", item=item, err=one_line(error))
                 self.add_rate_limited(item)
             else:
                 self.forget(item)

@@ -1,12 +1,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 import pytest_asyncio
 
 from .tlsserver import Authority
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
+    """The lines logged so far, with their values as `key=value`."""
+
+    def text() -> str:
+        return "\n".join(
+            " ".join([record.getMessage(), *(f"{k}={v}" for k, v in getattr(record, "values", {}).items())])
+            for record in caplog.records
+        )
+
+    return text
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -486,16 +487,14 @@ async def test_context_without_user(tmp_path: Path, ca: Authority) -> None:
 
 
 @pytest.mark.asyncio
-async def test_token_beside_exec_wins_and_says_so(
-    tmp_path: Path, ca: Authority, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_token_beside_exec_wins_and_says_so(tmp_path: Path, ca: Authority, logged: Callable[[], str]) -> None:
     async with recording(tmp_path, ca) as server:
         kube = Kube(tmp_path, ca, server)
         kube.plugin({"token": "t-RUN"})
         kube.user["token"] = "mine"
         await ask(kube.load())
         assert server.seen[0].header("Authorization") == "Bearer mine"
-        assert 'users["u"].user.exec is not used' in caplog.text
+        assert f'field={tmp_path}/kubeconfig: users["u"].user.exec' in logged()
 
 
 @pytest.mark.asyncio

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -185,13 +185,13 @@ async def test_already_exists_while_falling_back_is_tried_again() -> None:
 
 
 @pytest.mark.asyncio
-async def test_refused_events_are_not_retried(caplog: pytest.LogCaptureFixture) -> None:
+async def test_refused_events_are_not_retried(logged: Callable[[], str]) -> None:
     async with new_api() as (bench, events, recorder):
         bench.api.fail(Reply(403, status(403, "Forbidden", "namespace is terminating")))
         recorder.event(POD, None, *SCHEDULED)
         await events.flush()
         assert len(bench.api.requests) == 1
-        assert "Server rejected event (will not retry!): namespace is terminating" in caplog.text
+        assert "Server rejected event (will not retry!) err=namespace is terminating" in logged()
 
 
 @pytest.mark.asyncio

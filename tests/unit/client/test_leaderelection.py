@@ -275,7 +275,7 @@ async def test_fields_nobody_knows_survive() -> None:
 
 
 @pytest.mark.asyncio
-async def test_errors_of_a_follower_are_survived(caplog: pytest.LogCaptureFixture) -> None:
+async def test_errors_of_a_follower_are_survived(logged: Callable[[], str]) -> None:
     api, clock = FakeApi(), VirtualClock()
     api.fail(ConnectionRefused("refused"), Reply(403, status(403, "Forbidden", "no")), RequestTimeout("late"))
     api.fail(Reply(409, status(409, "AlreadyExists", "raced")), method="POST")
@@ -283,8 +283,8 @@ async def test_errors_of_a_follower_are_survived(caplog: pytest.LogCaptureFixtur
     async with me.running():
         await advance(clock, 30)
         assert me.elector.is_leader
-    assert "Error retrieving lease lock: lock=kube-system/kube-scheduler err=refused" in caplog.text
-    assert "Error initially creating lease lock" in caplog.text
+    assert "Error retrieving lease lock err=refused lock=kube-system/kube-scheduler" in logged()
+    assert "Error initially creating lease lock" in logged()
 
 
 @pytest.mark.asyncio

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -262,7 +262,7 @@ async def test_refused_and_throttled_watches_wait_and_go_on(fault: Reply | Excep
 
 
 @pytest.mark.asyncio
-async def test_other_errors_list_again_at_the_last_version(caplog: pytest.LogCaptureFixture) -> None:
+async def test_other_errors_list_again_at_the_last_version(logged: Callable[[], str]) -> None:
     async with reflecting(pod("a"), supports_watch_list=False) as bench:
         await advance(bench.clock, 5)
         forbidden = Reply(403, status(403, "Forbidden", "pods is forbidden"))
@@ -272,7 +272,7 @@ async def test_other_errors_list_again_at_the_last_version(caplog: pytest.LogCap
         listed = {"resourceVersion": "101"}
         watched = WATCH | {"resourceVersion": "101"}
         assert bench.queries()[3:] == [watched, listed, watched, listed, watched]
-        assert "Failed to list and watch /api/v1/pods: pods is forbidden" in caplog.text
+        assert "Failed to list and watch err=pods is forbidden path=/api/v1/pods" in logged()
 
 
 @pytest.mark.asyncio
@@ -303,7 +303,7 @@ async def test_server_that_is_down_at_the_start() -> None:
 
 
 @pytest.mark.asyncio
-async def test_undecodable_objects_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+async def test_undecodable_objects_are_left_out(logged: Callable[[], str]) -> None:
     """In a list and in a watch; a deletion still counts, and the version moves on."""
     bad = pod("bad", spec={"nodeName": 5})
     async with reflecting(pod("a"), bad, supports_watch_list=False) as bench:
@@ -314,7 +314,8 @@ async def test_undecodable_objects_are_left_out(caplog: pytest.LogCaptureFixture
         await settle()
         assert bench.log.calls == [(["ns/a"], "102"), ("ADDED", "ns/c", "105"), ("DELETED", "ns/bad", "106")]
         assert bench.reflector.decoder.undecodable == 4
-        assert "Object left out, it cannot be decoded: pods ns/bad: Expected `str`, got `int`" in caplog.text
+        assert "Object left out, it cannot be decoded err=Expected `str`, got `int`" in logged()
+        assert "resource=pods key=ns/bad" in logged()
 
 
 @pytest.mark.parametrize(

@@ -250,7 +250,8 @@ async def test_hooks() -> None:
             seen.append(("retried", code))
 
         def throttled(self, verb: str, host: str, seconds: float) -> None:
-            seen.append(("throttled", seconds))
+            if seconds:
+                seen.append(("throttled", seconds))
 
     api, clock = FakeApi(), VirtualClock()
     client = memory_client(api, clock, qps=1, burst=2, hooks=Hooks(), rng=random.Random(1))
