@@ -62,15 +62,16 @@ class RequiredTerms:
         return self._all is None and not self._anti_counts and not self._existing.anything
 
     def _flags(self, key: str) -> Any:
-        flags = np.zeros(len(self._counters.table.label_column(key).values) + 1, np.int64)
+        size = len(self._counters.table.label_column(key).values) + 1
+        flags = np.zeros(size, np.int8)
         if key in self._affine.by_key:
             if not (self._matches_itself and not self._affine.anything):  # else: the first pod of its kind
-                flags[self._affine.by_key[key].by_domain <= 0] |= _AFFINITY
-            flags[-1] |= _AFFINITY
+                flags += (self._affine.by_key[key].by_domain <= 0) * np.int8(_AFFINITY)
+            flags[-1] = _AFFINITY
         if key in self._anti.by_key:
-            flags[self._anti.by_key[key].by_domain > 0] |= _ANTI
+            flags += (self._anti.by_key[key].by_domain > 0) * np.int8(_ANTI)
         if key in self._existing.by_key:
-            flags[self._existing.by_key[key].by_domain > 0] |= _EXISTING
+            flags += (self._existing.by_key[key].by_domain > 0) * np.int8(_EXISTING)
         return flags
 
     def codes(self, view: Any) -> Any:
@@ -79,8 +80,8 @@ class RequiredTerms:
             return self._codes_in_worlds(view)
         if len(self._tables) == 1:
             column, table = self._tables[0]
-            return _CODES[table][view.pick(column.ids)]
-        flags = view.full(0)
+            return _CODES[table][view.pick(column.ids)] if table.any() else 0
+        flags = np.zeros(view.size, np.int8)
         for column, table in self._tables:
             flags |= table[view.pick(column.ids)]
         return _CODES[flags]

@@ -10,7 +10,7 @@ import numpy as np
 
 from skedge.framework.plugin import MAX_NODE_SCORE
 from skedge.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint, Constraints, Eligibility
-from skedge.snapshot.arith import Bools, Ints, round_half_away
+from skedge.snapshot.arith import Bools, Ints
 from skedge.snapshot.counters import Counters
 from skedge.snapshot.pods import PodInfo
 
@@ -36,32 +36,35 @@ class SoftConstraints:
         keys = [each.key for each in constraints]
         self._eligibility = Eligibility(pod, keys if require_all else (), comparison)
         self._require_all = require_all
-        table = counters.table
-        self._columns = [table.label_column(key) for key in keys]
-        ignored = self._ignored(view)
-        left = view.size if ignored is None else view.size - int(np.count_nonzero(ignored))
+        self._columns = [counters.table.label_column(key) for key in keys]
+        self._look_at(view)
+        left = view.size if self._ignored is None else view.size - int(np.count_nonzero(self._ignored))
         self._weights = [
-            math.log((left if each.key == HOSTNAME else self._size(i, view, ignored)) + 2)
-            for i, each in enumerate(constraints)
+            math.log((left if each.key == HOSTNAME else self._size(i, left)) + 2) for i, each in enumerate(constraints)
         ]
 
-    def _ignored(self, view: Any) -> Bools | None:
-        """Rows that are left out for lack of a key; None: no row."""
-        if not self._require_all:
-            return None
-        ignored: Any = None
-        for column in self._columns:
-            lacks = view.pick(column.ids) < 0
+    def _look_at(self, view: Any) -> None:
+        """Finds the domains of the rows, and which rows are left out for lack of a key (None: no row)."""
+        self._view = view
+        self._ids = [view.pick(column.ids) for column in self._columns]
+        self._ignored: Bools | None = None
+        for ids in self._ids if self._require_all else ():
+            lacks = ids < 0
             if lacks.any():
-                ignored = lacks if ignored is None else ignored | lacks
-        return ignored  # type: ignore[no-any-return]
+                self._ignored = lacks if self._ignored is None else self._ignored | lacks
 
-    def _size(self, i: int, view: Any, ignored: Bools | None) -> int:
-        """In how many domains the rows are; rows without the key are in that of the empty value."""
-        column = self._columns[i]
-        ids = view.pick(column.ids)
-        if ignored is not None:
-            ids = ids[~ignored]
+    def _size(self, i: int, left: int) -> int:
+        """In how many domains the `left` rows are; rows without the key are in that of the empty value."""
+        column, ids = self._columns[i], self._ids[i]
+        table = self._counters.table
+        domains = self._counters.domains(column.key)
+        domains.sync()
+        present = domains.members[domains.members > 0]
+        others = table.count - left
+        if len(present) and others < present.min() and (self._require_all or int(present.sum()) == table.count):
+            return len(present)  # too few rows are missing for a domain to be
+        if self._ignored is not None:
+            ids = ids[~self._ignored]
         seen = np.zeros(len(column.values) + 1, bool)
         seen[ids] = True
         empty = column.values.get("")
@@ -69,27 +72,25 @@ class SoftConstraints:
 
     def scores(self, view: Any) -> Ints:
         """Raw scores: the pods of each row's domains, weighted."""
+        if view is not self._view:
+            self._look_at(view)
         total: Any = 0.0
         for i, constraint in enumerate(self._constraints):
-            total = total + (
-                self._of_host(i, constraint, view)
-                if constraint.key == HOSTNAME
-                else self._of_domain(i, constraint, view)
-            )
-        raw: Ints = round_half_away(total)
-        ignored = self._ignored(view)
-        if ignored is not None:
-            raw[ignored] = IGNORED
+            of = self._of_host if constraint.key == HOSTNAME else self._of_domain
+            total = total + of(i, constraint)
+        raw: Ints = np.floor(total + 0.5).astype(np.int64)  # nothing is negative here
+        if self._ignored is not None:
+            raw[self._ignored] = IGNORED
         return raw
 
-    def _of_host(self, i: int, constraint: Constraint, view: Any) -> Any:
+    def _of_host(self, i: int, constraint: Constraint) -> Any:
         """Pods on the node itself, whatever the inclusion policies say."""
-        counts = view.pick(self._counters.pods((constraint.scope,), live=True).array())
+        counts = self._view.pick(self._counters.pods((constraint.scope,), live=True).array())
         scores = counts * self._weights[i] + (constraint.max_skew - 1.0)
-        lacks = view.pick(self._columns[i].ids) < 0
-        return np.where(lacks, 0.0, scores)
+        lacks = self._ids[i] < 0
+        return np.where(lacks, 0.0, scores) if lacks.any() else scores
 
-    def _of_domain(self, i: int, constraint: Constraint, view: Any) -> Any:
+    def _of_domain(self, i: int, constraint: Constraint) -> Any:
         eligibility, column = self._eligibility, self._columns[i]
         domains = self._counters.domains(
             constraint.key,
@@ -101,7 +102,7 @@ class SoftConstraints:
         scores = np.zeros(len(column.values) + 1)  # the last one: rows without the key
         scores[: len(sums)] = sums * self._weights[i] + (constraint.max_skew - 1.0)
         scores[len(sums) : -1] = constraint.max_skew - 1.0
-        return scores[view.pick(column.ids)]
+        return scores[self._ids[i]]
 
 
 class SpreadNormalizer:
@@ -110,14 +111,20 @@ class SpreadNormalizer:
     __slots__ = ()
 
     def bounds(self, scores: Any) -> Hashable:
+        """(smallest, largest, whether there are ignored rows)"""
+        smallest = int(scores.min())
+        if smallest != IGNORED:
+            return smallest, int(scores.max()), False
         counted = scores[scores != IGNORED]
-        return (int(counted.min()), int(counted.max())) if len(counted) else (0, 0)
+        return (int(counted.min()), int(counted.max()), True) if len(counted) else (0, 0, True)
 
     def apply(self, scores: Any, bounds: Any) -> Any:
-        smallest, largest = bounds
+        smallest, largest, ignoring = bounds
         if largest == 0:
-            return np.where(scores == IGNORED, 0, MAX_NODE_SCORE)
-        return np.where(scores == IGNORED, 0, MAX_NODE_SCORE * (largest + smallest - scores) // largest)
+            scaled = np.full_like(scores, MAX_NODE_SCORE)
+        else:
+            scaled = MAX_NODE_SCORE * (largest + smallest - scores) // largest
+        return np.where(scores == IGNORED, 0, scaled) if ignoring else scaled
 
     def keeps(self, bounds: Any, score: int, added: bool) -> bool:
         return False
