@@ -39,6 +39,8 @@ def to_core(event: JSON) -> JSON:
     """An events.k8s.io/v1 event in core form."""
     obj = {core: event[name] for core, name in _RENAMED if name in event}
     obj.setdefault("involvedObject", {})
+    for name in _EMPTY_OMITTED:
+        obj.setdefault(name, "")
     return obj
 
 

@@ -103,7 +103,7 @@ def to_storage(resource: Resource, obj: JSON) -> JSON:
     obj.pop("apiVersion", None)
     obj.setdefault("metadata", {})
     if resource.group == "events.k8s.io":
-        obj = normal(events.to_core(obj), "v1/Event", "Event", "v1")
+        obj = events.to_core(obj)
     return obj
 
 
