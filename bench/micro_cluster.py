@@ -1,7 +1,7 @@
 """Decisions per second of one engine in memory where pods depend on each other: spreading, affinity, anti-affinity.
 
-`python bench/micro_cluster.py [--nodes N] [--pods N] [--only NAME] [--profile]` prints a line a workload: search, scores
-and assume of each pod; making the pods is not counted. Shapes follow the templates of scheduler_perf.
+`python bench/micro_cluster.py [--nodes N] [--pods N] [--only NAME] [--profile]` prints a line a workload: search,
+scores and assume of each pod; making the pods is not counted. Shapes follow the templates of scheduler_perf.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from skedge.framework.status import Code, PluginError, Status
 from skedge.profiles.diagnosis import Codes, Diagnosis
 from skedge.profiles.profile import Profile
 from skedge.profiles.standing import Standing
+from skedge.profiles.trials import Trials
 from skedge.snapshot.arith import Bools, Ints
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PlacedPod, PodInfo
@@ -45,6 +46,7 @@ class Search:
         self.skip_score = self.state.skip_score = set(self.standing.state.skip_score)
         self.nominated_fits = False
         self._kept_mask = False  # the feasible rows are exactly those of the standing
+        self._among_kept = False  # the feasible rows are among those of the standing
         self._direct = False  # codes and scores were computed for a few rows only
 
     # --- filters ------------------------------------------------------------------------------------------------------
@@ -80,7 +82,7 @@ class Search:
     def only(self, rows: Sequence[int]) -> None:
         """Takes these rows as the feasible ones (for tools and tests)."""
         self.rows = np.array(rows, np.int64)
-        self._kept_mask = False
+        self._kept_mask = self._among_kept = False
 
     def _pre_filter(self) -> NodeNames | None:
         """Runs PreFilter; returns the names the search is narrowed to, or None for all nodes."""
@@ -145,7 +147,7 @@ class Search:
             others.append(Codes(plugin, codes))
             mask = mask & (codes == 0)
         changed = bool(others)
-        crowded = self._crowded(None)
+        crowded = self.crowded(None)
         if crowded:
             mask = mask.copy() if not changed else mask
             changed = self._check_crowded(crowded, mask) or changed
@@ -153,6 +155,7 @@ class Search:
             int(np.count_nonzero(mask)) == standing.count and bool((mask == standing.feasible[:size]).all())
         )
         self.rows = np.flatnonzero(mask)
+        self._among_kept = True
         if not len(self.rows):
             self._explain_all(others)
 
@@ -200,7 +203,7 @@ class Search:
         mask = np.ones(len(rows), bool)
         for _, codes in diagnosis.filters:
             mask &= codes == 0
-        crowded = self._crowded({int(row) for row in rows})
+        crowded = self.crowded({int(row) for row in rows})
         if crowded:
             whole = np.zeros(self.table.size, bool)
             whole[rows] = mask
@@ -209,7 +212,7 @@ class Search:
         self.rows = rows[mask]
 
     def codes(self, view: Any) -> list[Codes]:
-        """Every filter's codes for a view, as dry runs need them: no kept answer is used."""
+        """Every filter's codes for a view; no kept answer is used."""
         size = view.size
         return [
             Codes(plugin, np.broadcast_to(np.asarray(plugin.filter(self.state, self.pod, view), np.int64), (size,)))
@@ -219,7 +222,7 @@ class Search:
 
     # --- nominated pods -----------------------------------------------------------------------------------------------
 
-    def _crowded(self, among: set[int] | None) -> dict[int, list[PlacedPod]]:
+    def crowded(self, among: set[int] | None) -> dict[int, list[PlacedPod]]:
         """Rows with nominated pods that count for this pod: priority at least its own, and not itself."""
         if self.nominator is None:
             return {}
@@ -260,6 +263,13 @@ class Search:
 
     def post_filter(self) -> PostFilterResult | None:
         """Runs PostFilter; its words go into the diagnosis, its nomination is returned."""
+        self.diagnosis.trials = Trials(self)
+        try:
+            return self._post_filter()
+        finally:
+            self.diagnosis.trials = None
+
+    def _post_filter(self) -> PostFilterResult | None:
         result: PostFilterResult | None = None
         reasons: list[str] = []
         for plugin in self.profile.post_filter:
@@ -300,7 +310,7 @@ class Search:
             return np.ones(len(rows), np.int64)
         view: Any = Rows(self.table, rows)
         self._pre_score(view)
-        if self._kept_mask and parts is None:
+        if parts is None and (self._kept_mask or self._same_bounds()):
             if standing.invalid:
                 self._refuse_invalid(standing)
             totals: Ints = standing.totals[rows]
@@ -328,6 +338,16 @@ class Search:
                 self.skip_score.add(plugin.name)
             elif not status.ok:
                 raise CycleError(f'running PreScore plugin "{plugin.name}": {status.message}')
+
+    def _same_bounds(self) -> bool:
+        """Whether the standing's totals hold for these rows, though they are fewer: no normaliser sees a difference."""
+        standing, rows = self.standing, self.rows
+        if not self._among_kept or standing.invalid or not len(rows):
+            return False
+        return all(
+            weighted.normalizer is None or weighted.normalizer.bounds(weighted.kept.answers[rows]) == weighted.bounds
+            for weighted in standing.scores
+        )
 
     def _kept_scores(self, view: Any, parts: dict[str, Ints] | None) -> Ints:
         """Totals of the NODE plugins where the feasible rows are not those of the standing."""
