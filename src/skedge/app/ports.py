@@ -15,6 +15,7 @@ import msgspec
 from skedge.client.errors import ApiError, Conflict, ConnectionFailed, NotFound
 from skedge.client.events import EventRecorder, ObjectRef
 from skedge.client.rest import STRATEGIC_MERGE_PATCH, RestClient
+from skedge.framework.ports import PodGone
 from skedge.snapshot.pods import PlacedPod, PodInfo
 
 AnyPod = PodInfo | PlacedPod
@@ -65,6 +66,8 @@ class RestPatcher:
             try:
                 await self._client.request("PATCH", path, body=_encode(dict(patch)), content_type=STRATEGIC_MERGE_PATCH)
                 return
+            except NotFound as error:
+                raise PodGone(str(error)) from error
             except (ApiError, ConnectionFailed) as error:
                 if not left or not _worth_another_try(error):
                     raise

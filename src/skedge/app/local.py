@@ -1,0 +1,94 @@
+"""The embedded control plane in a process of its own, and a scheduler on it in this one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import NamedTuple
+
+from skedge.app.process import SchedulerProcess
+from skedge.client.clientconfig import ClientConfig, load_kubeconfig
+from skedge.config.defaults import default_configuration
+from skedge.telemetry.logs import get_logger
+
+log = get_logger(__name__)
+
+STOP_SECONDS = 10.0
+
+
+class LocalError(Exception):
+    """The control plane did not start; the message is its last line."""
+
+
+class Local(NamedTuple):
+    """A running control plane."""
+
+    url: str
+    kubeconfig: Path
+    client_config: ClientConfig
+
+
+@contextlib.asynccontextmanager
+async def control_plane(
+    *, nodes: str = "10", port: int = 0, data_dir: Path | None = None, kubeconfig: Path | None = None
+) -> AsyncIterator[Local]:
+    """Starts API server, controllers and fake nodes in a process of their own; ends them on the way out.
+
+    `nodes` is a number or a template list, as `skedge up --nodes` takes it. Raises LocalError.
+    """
+    with tempfile.TemporaryDirectory(prefix="skedge-") as folder:
+        path = kubeconfig or Path(folder) / "kubeconfig"
+        command = [sys.executable, "-m", "skedge.controlplane.local", "--port", str(port), "--nodes", nodes]
+        command += ["--kubeconfig-out", str(path)]
+        if data_dir is not None:
+            command += ["--data-dir", str(data_dir)]
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        errors: list[bytes] = []
+        drain = asyncio.create_task(_collect(process.stderr, errors), name="control plane stderr")
+        try:
+            line = (await process.stdout.readline()).decode().strip()
+            if not line.startswith("ready "):
+                await process.wait()
+                await drain
+                said = b"".join(errors).decode(errors="replace").strip().splitlines()
+                raise LocalError(said[-1] if said else "the control plane ended without a word")
+            yield Local(line.split()[1], path, load_kubeconfig(path))
+        finally:
+            if process.returncode is None:
+                process.terminate()
+                try:
+                    await asyncio.wait_for(process.wait(), STOP_SECONDS)
+                except TimeoutError:
+                    process.kill()
+                    await process.wait()
+            drain.cancel()
+            await asyncio.gather(drain, return_exceptions=True)
+
+
+async def _collect(stream: asyncio.StreamReader, lines: list[bytes]) -> None:
+    """Keeps the last lines a process wrote, so that it never blocks and its reason to end can be told."""
+    while line := await stream.readline():
+        lines.append(line)
+        del lines[:-20]
+
+
+@contextlib.asynccontextmanager
+async def scheduler(local: Local) -> AsyncIterator[SchedulerProcess]:
+    """A scheduler on a local control plane, without the limits that protect a real one."""
+    config = default_configuration()
+    config.client_connection.qps, config.client_connection.burst = -1.0, 0
+    process = SchedulerProcess(config, local.client_config)
+    task = asyncio.create_task(process.run(), name="scheduler")
+    try:
+        yield process
+    finally:
+        process.stop()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,58 @@
+"""`skedge up`: embedded control plane, fake nodes and the scheduler, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from skedge.app import local
+from skedge.cli.scheduler import run_loop
+from skedge.client.errors import ClientError
+from skedge.telemetry.logs import configure
+
+
+def run(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="skedge up", description="A cluster to try things on, without a cluster.")
+    parser.add_argument(
+        "--nodes", default="10", metavar="N", help="fake nodes: how many, or like 3xm5.4xlarge,2xgpu.json"
+    )
+    parser.add_argument("--port", type=int, default=0, help="port of the API server (default: any free one)")
+    parser.add_argument("--data-dir", type=Path, help="keep everything in this folder (default: in memory)")
+    parser.add_argument("--kubeconfig-out", type=Path, metavar="FILE", help="where to write the kubeconfig")
+    parser.add_argument("-v", type=int, default=0, dest="verbosity", metavar="LEVEL", help="verbosity of the scheduler")
+    arguments = parser.parse_args(argv)
+    configure(level=arguments.verbosity)
+    try:
+        return run_loop(_up(arguments))
+    except (local.LocalError, ClientError) as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
+
+
+async def _up(arguments: argparse.Namespace) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    plane = local.control_plane(
+        nodes=arguments.nodes,
+        port=arguments.port,
+        data_dir=arguments.data_dir,
+        kubeconfig=arguments.kubeconfig_out,
+    )
+    async with plane as running, local.scheduler(running):
+        print(f"API server   {running.url}")
+        print(f"kubeconfig   {running.kubeconfig}")
+        print()
+        print(f"  export KUBECONFIG={running.kubeconfig}")
+        print("  kubectl create deployment web --image=nginx --replicas=20")
+        print("  kubectl get pods -o wide")
+        print("  kubectl get nodes")
+        print()
+        print("Ctrl-C stops it.", flush=True)
+        await stop.wait()
+    return 0
