@@ -25,6 +25,7 @@ from skedge.profiles.profile import Enabled, Profile, extends
 from skedge.queue.hints import ProfileQueueing, hint_map
 from skedge.queue.scheduling_queue import SchedulingQueue
 from skedge.scheduler.dispatcher import Dispatcher
+from skedge.scheduler.preemption_executor import PreemptionExecutor
 from skedge.scheduler.scheduler import Scheduler
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.telemetry.hooks import SchedulerHooks
@@ -123,6 +124,7 @@ def build(
     rng = rng or random.Random()
     cache = Cache()
     handle = Handle(table=cache.table, listers=listers or Listers(), gates=gates, clock=clock, rng=rng, ports=ports)
+    handle.hooks = hooks or handle.hooks
     profiles = build_profiles(config, registry(out_of_tree), handle)
     generic_workload = gates.enabled("GenericWorkload")
     queueing = {
@@ -147,7 +149,7 @@ def build(
         generic_workload=generic_workload,
     )
     handle.nominator = queue.nominator
-    return Scheduler(
+    scheduler = Scheduler(
         cache=cache,
         queue=queue,
         profiles=profiles,
@@ -159,3 +161,5 @@ def build(
         dispatcher=Dispatcher(connections),
         wake=wake,
     )
+    handle.preemptor = PreemptionExecutor(scheduler)
+    return scheduler

@@ -7,10 +7,11 @@ from typing import Any
 
 from skedge.clock import Clock
 from skedge.framework.plugin import Nominator
-from skedge.framework.ports import Ports
+from skedge.framework.ports import Ports, Preemptor
 from skedge.snapshot.counters import Counters
 from skedge.snapshot.nodes import NodeTable
 from skedge.stores.store import Store, by_namespace
+from skedge.telemetry.hooks import SchedulerHooks
 
 
 class Listers:
@@ -50,6 +51,7 @@ class Handle:
         rng: random.Random,
         ports: Ports | None,
         nominator: Nominator | None = None,
+        hooks: SchedulerHooks | None = None,
     ) -> None:
         self.table = table
         self.listers = listers
@@ -59,3 +61,6 @@ class Handle:
         self.rng = rng
         self.ports = ports
         self.nominator = nominator
+        self.hooks = hooks or SchedulerHooks()
+        self.preemptor: Preemptor | None = None
+        """None where nothing is to happen (simulation)."""

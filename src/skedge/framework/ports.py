@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from skedge.snapshot.pods import PlacedPod, PodInfo
+
+
+class PodGone(Exception):
+    """The API server does not have the pod any more."""
 
 
 class Binder(Protocol):
@@ -15,7 +19,7 @@ class Binder(Protocol):
 
 class PodPatcher(Protocol):
     async def patch_status(self, pod: PodInfo | PlacedPod, patch: Mapping[str, Any]) -> None:
-        """Sends a strategic merge patch to the pod's status subresource."""
+        """Sends a strategic merge patch to the pod's status subresource. Raises PodGone, or what went wrong."""
 
 
 class Evictor(Protocol):
@@ -36,6 +40,16 @@ class EventRecorder(Protocol):
         controller: str,
     ) -> None:
         """Notes an event; never waits. `controller` is the profile's name."""
+
+
+class Preemptor(Protocol):
+    """Carries out what preemption decided; not a port of the outside, but the side of the scheduler that may wait."""
+
+    def start(self, pod: PodInfo, node_name: str, victims: Sequence[PlacedPod], plugin: str) -> None:
+        """Makes the victims go, in the name of `plugin`, so that the pod can have the node; never waits."""
+
+    def running(self, pod: PodInfo) -> bool:
+        """Whether victims of the pod are still to be told to go."""
 
 
 class Ports:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final
 
@@ -98,6 +100,26 @@ class Status:
 
 SUCCESS: Final = Status()
 SKIP: Final = Status(Code.SKIP)
+
+
+def fit_message(total: int, counted: Iterable[tuple[Status, int]], absent: Status) -> str:
+    """`0/N nodes are available: ...`: each reason with the number of nodes it holds for.
+
+    `counted`: statuses and how many nodes have each; all other nodes have the status `absent`.
+    """
+    reasons: Counter[str] = Counter()
+    left = total
+    for status, nodes in counted:
+        left -= nodes
+        for reason in status.all_reasons():
+            reasons[reason] += nodes
+    if left > 0:
+        for reason in absent.all_reasons():
+            reasons[reason] += left
+    text = f"0/{total} nodes are available:"
+    if reasons:
+        text += " " + ", ".join(sorted(f"{nodes} {reason}" for reason, nodes in reasons.items())) + "."
+    return text
 
 
 class PluginError(Exception):

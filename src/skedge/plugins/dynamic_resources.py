@@ -92,20 +92,20 @@ class DynamicResources:
         return None, SKIP
 
     def filter(self, state: CycleState, pod: PodInfo, view: View) -> Any:
-        self._demand_state(state)
+        self._demand_state(state, f'running "{self.name}" filter plugin')
         return view.full(0)
 
     def filter_status(self, state: CycleState, pod: PodInfo, code: int) -> Status:
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, view: View) -> Any:
-        self._demand_state(state)
+        self._demand_state(state, f'plugin "{self.name}" failed with')
         return view.full(0)
 
-    def _demand_state(self, state: CycleState) -> None:
+    def _demand_state(self, state: CycleState, where: str) -> None:
         """There is none when the plugin is switched off at PreFilter."""
         if not state.get(self.name):
-            raise PluginError(f'error reading "{self.name}" from cycleState: {_NOT_FOUND}')
+            raise PluginError(f'{where}: error reading "PreFilter{self.name}" from cycleState: {_NOT_FOUND}')
 
     def post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Any) -> tuple[PostFilterResult | None, Status]:
         if not state.get(self.name):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from skedge.plugins.default_binder import DefaultBinder
+from skedge.plugins.default_preemption import DefaultPreemption
 from skedge.plugins.dynamic_resources import DynamicResources
 from skedge.plugins.image_locality import ImageLocality
 from skedge.plugins.inter_pod_affinity.plugin import InterPodAffinity
@@ -41,6 +42,7 @@ IN_TREE: Final[Mapping[str, Factory]] = {
         ImageLocality,
         DynamicResources,
         NodeDeclaredFeatures,
+        DefaultPreemption,
         DefaultBinder,
     )
 }

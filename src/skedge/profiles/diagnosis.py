@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from skedge.framework.plugin import UNRESOLVABLE
 from skedge.framework.state import CycleState
-from skedge.framework.status import Code, Status
+from skedge.framework.status import Code, Status, fit_message
 from skedge.snapshot.arith import Bools, Ints
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PodInfo
@@ -45,6 +44,7 @@ class Diagnosis:
         self.filters: list[Codes] = []
         self.explicit: dict[int, Status] = {}  # statuses that are in no codes (nominated pods, extenders)
         self.post_filter_message = ""
+        self.trials: Any = None  # while PostFilter runs: the search, for dry runs
         self._groups: list[Group] | None = None
 
     def groups(self) -> list[Group]:
@@ -75,9 +75,16 @@ class Diagnosis:
     def potential(self) -> Ints:
         """Rows where preemption may help: rejected as Unschedulable, by code alone."""
         if self.pre_filter is not None:
-            return np.zeros(0, np.int64)
+            some = self.pre_filter.code is Code.UNSCHEDULABLE
+            return np.flatnonzero(self.table.exists) if some else np.zeros(0, np.int64)
         found = [g.rows for g in self.groups() if g.status.code is Code.UNSCHEDULABLE]
         return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+    def status_of(self, row: int) -> Status:
+        """What was said of an existing node."""
+        if self.pre_filter is not None:
+            return self.pre_filter
+        return next((g.status for g in self.groups() if row in g.rows), self.absent)
 
     @property
     def unschedulable_plugins(self) -> set[str]:
@@ -96,22 +103,12 @@ class Diagnosis:
 
     def message(self, post_filter: bool = True) -> str:
         """`0/N nodes are available: ...`, with what PostFilter said at the end."""
-        text = f"0/{self.total} nodes are available:"
-        if self.pre_filter is not None:
+        if self.pre_filter is None:
+            text = fit_message(self.total, ((g.status, len(g.rows)) for g in self.groups()), self.absent)
+        else:
+            text = f"0/{self.total} nodes are available:"
             if self.pre_filter.message:
                 text += f" {self.pre_filter.message}."
-        else:
-            reasons: Counter[str] = Counter()
-            looked_at = 0
-            for group in self.groups():
-                looked_at += len(group.rows)
-                for reason in group.status.all_reasons():
-                    reasons[reason] += len(group.rows)
-            if looked_at < self.total:
-                for reason in self.absent.all_reasons():
-                    reasons[reason] += self.total - looked_at
-            if reasons:
-                text += " " + ", ".join(sorted(f"{n} {reason}" for reason, n in reasons.items())) + "."
         if post_filter and self.post_filter_message:
             text += f" {self.post_filter_message}"
         return text

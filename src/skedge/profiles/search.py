@@ -276,13 +276,12 @@ class Search:
             found, status = plugin.post_filter(self.state, self.pod, self.diagnosis)
             if status.ok:
                 return found  # type: ignore[no-any-return]
+            final = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+            if final or not status.rejected:  # nobody else is asked, and what others said is dropped
+                result = found if final else None
+                reasons = list(status.all_reasons())
+                break
             reasons += status.all_reasons()
-            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                result = found
-                break
-            if not status.rejected:
-                result = None
-                break
             if found is not None and found.nominate is not None:
                 result = found
         self.diagnosis.post_filter_message = ", ".join(reasons)

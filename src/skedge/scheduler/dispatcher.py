@@ -49,6 +49,10 @@ class Dispatcher:
         self.unfinished_bindings += 1
         self._spawn(self._run(job, True), "binding")
 
+    def apart(self, job: Job, name: str) -> None:
+        """Something that goes on for longer than one call and is no binding gets a task of its own."""
+        self._spawn(self._run(job, False), name)
+
     def _put(self, job: Job, binding: bool) -> None:
         self._jobs.append((job, binding))
         while self._idle:

@@ -16,6 +16,7 @@ from skedge.clock import Clock
 from skedge.framework.ports import Ports
 from skedge.framework.status import Status
 from skedge.profiles.profile import Profile
+from skedge.profiles.search import CycleError
 from skedge.queue.scheduling_queue import SchedulingQueue
 from skedge.scheduler import binding_cycle
 from skedge.scheduler.dispatcher import Dispatcher
@@ -121,11 +122,15 @@ class Scheduler:
         binding_cycle.start_binding(self, decision)
 
     async def pre_bind(self, decision: Decision, groups: list[list[Any]]) -> Status:
-        """Runs PreBind; meanwhile preemption may cancel it through `pre_binding`."""
+        """Runs PreBind; meanwhile preemption may cancel it through `pre_binding`, with a word why."""
         task = asyncio.ensure_future(binding_cycle.run_pre_bind(decision, groups))
         self.pre_binding[decision.pod.uid] = task
         try:
             return await task
+        except asyncio.CancelledError as cancelled:
+            if not task.cancelled() or not cancelled.args:  # we are stopped, not the task alone
+                raise
+            return Status.from_error(CycleError(str(cancelled.args[0])))
         finally:
             self.pre_binding.pop(decision.pod.uid, None)
             task.cancel()

@@ -236,6 +236,7 @@ class NodeTable:
             or old.ports is not new.ports
             or old.priority != new.priority
             or old.conditions != new.conditions
+            or old.start_time != new.start_time
         ):
             aspects |= Aspect.PODS
         if aspects:

@@ -192,6 +192,10 @@ class PodInfo:
         return (status.resource_claim_statuses or (), status.extended_resource_claim_status)
 
     @property
+    def generation(self) -> int:
+        return self.pod.metadata.generation
+
+    @property
     def gated(self) -> bool:
         return bool(self.pod.spec.scheduling_gates)
 
@@ -222,6 +226,7 @@ class PlacedPod:
         "claim_statuses",
         "conditions",
         "gated",
+        "generation",
         "group",
         "key",
         "labels",
@@ -263,6 +268,7 @@ class PlacedPod:
         self.terminating = info.terminating
         self.start_time = info.start_time
         self.gated = info.gated
+        self.generation = info.generation
         self.claim_statuses = info.claim_statuses
         self.tolerations = info.tolerations
         self.affinity_terms = info.affinity_terms

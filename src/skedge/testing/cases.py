@@ -13,6 +13,7 @@ import msgspec
 
 from skedge import names
 from skedge.api.core import Namespace, Node, Pod
+from skedge.api.policy import PodDisruptionBudget
 from skedge.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from skedge.assembly import build_profiles, registry
 from skedge.cache.cache import Cache
@@ -131,6 +132,7 @@ class Cluster:
 
 STORES: Final[dict[str, tuple[str, Any]]] = {
     "namespaces": ("namespaces", Namespace),
+    "pdbs": ("pod_disruption_budgets", PodDisruptionBudget),
     "services": ("services", Service),
     "replicaSets": ("replica_sets", ReplicaSet),
     "replicationControllers": ("replication_controllers", ReplicationController),

@@ -225,7 +225,7 @@ def _compare_scores(search: Search, expected: Mapping[str, Any], totals: Any, co
 
 
 def _status(status: Status) -> dict[str, Any]:
-    return {"plugin": status.plugin, "code": status.code.word, "reasons": list(status.reasons)}
+    return {"plugin": status.plugin, "code": status.code.word, "reasons": list(status.all_reasons())}
 
 
 def _sorted(status: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,172 @@
+"""Makes victims go, beside the loop. Upstream: `framework/preemption/executor.go`.
+
+    start ─▶ lower nominations on the node cleared ─▶ all victims but the last told to go ─▶ the last one ─▶ done
+                                                       └── an error: the last one is spared ──▶ preemptor activated
+
+A victim that waits on Permit or is in PreBind gives up in memory; any other gets the condition DisruptionTarget and is
+deleted. Meanwhile its preemptor counts as running, until the last victim is seen to go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from skedge import names
+from skedge.api.core import PodCondition
+from skedge.framework.ports import PodGone
+from skedge.preemption.evaluator import BY_SCHEDULER, DISRUPTION_TARGET
+from skedge.scheduler.pod_status import status_patch
+from skedge.snapshot.pods import PlacedPod, PodInfo
+from skedge.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from skedge.scheduler.scheduler import Scheduler
+
+log = get_logger(__name__)
+
+IN_MEMORY = " (in kube-scheduler memory)."
+T = TypeVar("T")
+
+
+class PreemptionExecutor:
+    """The `Preemptor` of one scheduler. API calls go through its dispatcher, so they are bounded with all others."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._running: dict[str, PlacedPod | None] = {}  # preemptor's UID -> the last victim, once it is its turn
+
+    # --- what plugins call --------------------------------------------------------------------------------------------
+
+    def start(self, pod: PodInfo, node_name: str, victims: Sequence[PlacedPod], plugin: str) -> None:
+        """See `Preemptor`. Victims that are going already are left alone; if all are, nothing starts."""
+        going = [victim for victim in victims if not victim.terminating]
+        if not going:
+            return
+        self._scheduler.hooks.preemption_victims(len(victims))
+        self._running[pod.uid] = None
+
+        async def job() -> None:
+            await self._run(pod, node_name, going, plugin)
+
+        self._scheduler.dispatcher.apart(job, f"preemption for {pod.key}")
+
+    def running(self, pod: PodInfo) -> bool:
+        if pod.uid not in self._running:
+            return False
+        last = self._running[pod.uid]
+        if last is None:
+            return True
+        known = self._scheduler.pod_lister(last.key)
+        return known is not None and known.uid == last.uid and not known.terminating
+
+    # --- the work -----------------------------------------------------------------------------------------------------
+
+    async def _run(self, pod: PodInfo, node_name: str, victims: Sequence[PlacedPod], plugin: str) -> None:
+        started = self._scheduler.clock.monotonic()
+        failed = True
+        try:
+            cleared = await self._clear_lower_nominations(pod, node_name)
+            *others, last = victims
+            evictions = (self._try_evict(pod, node_name, victim, plugin) for victim in others)
+            evicted = all(await asyncio.gather(*evictions))
+            if evicted:
+                self._running[pod.uid] = last
+                evicted = await self._try_evict(pod, node_name, last, plugin)
+            failed = not (cleared and evicted)
+        finally:
+            self._running.pop(pod.uid, None)
+            took = self._scheduler.clock.monotonic() - started
+            self._scheduler.hooks.preemption_goroutine("error" if failed else "success", took)
+        if failed:
+            self._scheduler.queue.activate([pod])
+
+    async def _clear_lower_nominations(self, pod: PodInfo, node_name: str) -> bool:
+        """Pods of lower priority lose their promise of this node. False when one could not be told."""
+        scheduler = self._scheduler
+        cleared = True
+        for other in scheduler.queue.nominator.nominated_pods(node_name):
+            if other.priority >= pod.priority:
+                continue
+            patch = status_patch(other.conditions, other.nominated_node_name, None, "", scheduler.clock.now())
+            if patch is None:
+                continue
+            try:
+                await self._call(partial(scheduler.ports.patcher.patch_status, other, patch))
+            except PodGone:
+                continue
+            except Exception as error:
+                log.error(error, "Unable to clear nominated node name of a pod", pod=other.key, node=node_name)
+                cleared = False
+        return cleared
+
+    async def _try_evict(self, pod: PodInfo, node_name: str, victim: PlacedPod, plugin: str) -> bool:
+        try:
+            await self._evict(pod, node_name, victim, plugin)
+        except Exception as error:
+            log.error(error, "Error occurred during async preemption", pod=victim.key, preemptor=pod.key)
+            return False
+        return True
+
+    async def _evict(self, pod: PodInfo, node_name: str, victim: PlacedPod, plugin: str) -> None:
+        note = f"Preempted by pod {pod.uid} on node {node_name}"
+        if self._give_up_in_memory(victim, plugin):
+            self._record(pod, victim, note + IN_MEMORY)
+            return
+        ports = self._scheduler.ports
+        condition = PodCondition(
+            type=DISRUPTION_TARGET,
+            status="True",
+            reason=BY_SCHEDULER,
+            message=f"{pod.scheduler_name}: preempting to accommodate a higher priority pod",
+            observed_generation=victim.generation or None,
+        )
+        patch = status_patch(victim.conditions, "", condition, None, self._scheduler.clock.now())
+        try:
+            if patch is not None:
+                await self._call(lambda: ports.patcher.patch_status(victim, patch))
+        except PodGone:
+            return
+        if not await self._call(lambda: ports.evictor.delete(victim)):
+            return
+        if log.v(2):
+            log.info("Preemptor Pod preempted victim Pod", preemptor=pod.key, victim=victim.key, node=node_name)
+        self._record(pod, victim, note)
+
+    def _give_up_in_memory(self, victim: PlacedPod, plugin: str) -> bool:
+        """A victim that is not bound yet gives up its place; False when it is too late for that."""
+        waiting = self._scheduler.waiting.get(victim.uid)
+        if waiting is not None and waiting.preempt(plugin, "preempted"):
+            return True
+        task = self._scheduler.pre_binding.get(victim.uid)
+        return task is not None and not task.done() and task.cancel(f"preempted by {plugin}")
+
+    def _record(self, pod: PodInfo, victim: PlacedPod, note: str) -> None:
+        self._scheduler.ports.events.event(
+            victim,
+            None,
+            "Normal",
+            names.REASON_PREEMPTED,
+            names.ACTION_PREEMPTING,
+            note,
+            controller=pod.scheduler_name,
+        )
+
+    async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
+        """One API call, made by the dispatcher when it is its turn."""
+        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        async def job() -> None:
+            try:
+                answer = await call()
+            except Exception as error:
+                if not result.done():
+                    result.set_exception(error)
+            else:
+                if not result.done():
+                    result.set_result(answer)
+
+        self._scheduler.dispatcher.call(job)
+        return await result
