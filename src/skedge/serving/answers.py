@@ -19,6 +19,10 @@ BYTES: Final = "application/octet-stream"
 _NO_SNIFFING: Final = {"X-Content-Type-Options": "nosniff"}
 
 
+class BodyTooLarge(Exception):
+    """A request's body is larger than anything that is asked for here."""
+
+
 async def _no_body() -> bytes:
     return b""
 
@@ -32,7 +36,7 @@ class Request(NamedTuple):
     headers: Mapping[str, str] = {}
     """Case-insensitive when they come from a client."""
     read: Callable[[], Awaitable[bytes]] = _no_body
-    """Gets the body."""
+    """Gets the body; BodyTooLarge above 1 MiB."""
 
     def parameters(self) -> dict[str, list[str]]:
         """The query, parameters without a value included."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -76,9 +76,5 @@ def build_mux(sources: Sources) -> Mux:
         mux.handle("/statusz", page)
     sources.metrics.registry.register(ProcessCollector())
     sources.metrics.gauge("go_goroutines").read_from(work_under_way)
-    sources.metrics.gauge("go_threads").read_from(_threads)
+    sources.metrics.gauge("go_threads").read_from(threading.active_count)
     return mux
-
-
-def _threads() -> int:
-    return work_under_way() - len(asyncio.all_tasks())

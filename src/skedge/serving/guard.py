@@ -14,7 +14,7 @@ from multidict import CIMultiDictProxy
 
 from skedge.clock import Clock
 from skedge.serving import answers
-from skedge.serving.answers import Answer, Handler, Request
+from skedge.serving.answers import Answer, BodyTooLarge, Handler, Request
 from skedge.serving.authentication import AuthenticationError, PeerCertificate
 from skedge.serving.authorization import Decision
 from skedge.serving.users import ReviewError, UserInfo
@@ -59,6 +59,8 @@ class Guard:
         begin = self._clock.monotonic()
         try:
             answer = await self._check(request, headers, peer)
+        except BodyTooLarge:
+            answer = answers.error("http: request body too large", 413)
         except Exception as error:
             log.error(error, "Request handler broke", path=request.path, kind=type(error).__name__)
             answer = answers.error("This request made the handler break; see the log", 500)

@@ -12,17 +12,18 @@ import asyncio
 import ipaddress
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from aiohttp import web
 
 from skedge.clock import Clock
 from skedge.names import COMPONENT_NAME
-from skedge.serving.answers import Request
+from skedge.serving.answers import BodyTooLarge, Request
 from skedge.serving.authentication import Authenticator, ClientTrust, peer_certificate
 from skedge.serving.certificates import (
     CertificateError,
@@ -40,6 +41,8 @@ log = get_logger(__name__)
 
 _LARGEST_HEADER: Final = 1 << 20
 _IDLE_SECONDS: Final = 90.0
+_HEADER_SECONDS: Final = 32.0
+_PROBE_SECONDS: Final = 180
 _SHUTDOWN_SECONDS: Final = 5.0
 _RELOAD_SECONDS: Final = 10.0
 _BACKLOG: Final = 128
@@ -83,6 +86,43 @@ class Secure:
     """Added to the client CAs of the trust in effect."""
 
 
+class _Server(web.Server):
+    """Hangs up on whoever connects and then does not get a first request out in time."""
+
+    def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], **options: Any) -> None:
+        super().__init__(self._heard_first(handler), **options)
+        self._silent: dict[web.RequestHandler, asyncio.TimerHandle] = {}
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        self._silent[handler] = asyncio.get_running_loop().call_later(_HEADER_SECONDS, transport.abort)
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        self._heard(handler)
+        super().connection_lost(handler, exc)
+
+    def _heard(self, handler: web.RequestHandler) -> None:
+        if (timer := self._silent.pop(handler, None)) is not None:
+            timer.cancel()
+
+    def _heard_first(
+        self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+    ) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            self._heard(request.protocol)
+            return await handler(request)
+
+        return handle
+
+
+class _Material(NamedTuple):
+    """What the files hold now."""
+
+    pair: KeyPair
+    sni: tuple[SniPair, ...]
+    client_ca: str
+
+
 class EndpointServer:
     """Serves a guard's answers. `secure` None: plain HTTP, which only a loopback address may have."""
 
@@ -105,11 +145,12 @@ class EndpointServer:
         self._sleep = sleep
         self._trust = ClientTrust()
         self._made: KeyPair | None = None
-        self._material: tuple[KeyPair, tuple[SniPair, ...], str] | None = None
+        self._material: _Material | None = None
         self._socket: socket.socket | None = None
         self._runner: web.ServerRunner | None = None
         self._site: web.SockSite | None = None
         self._reloading: asyncio.Task[None] | None = None
+        self._applying = asyncio.Lock()
 
     @property
     def port(self) -> int:
@@ -123,9 +164,10 @@ class EndpointServer:
         context = None
         if self._secure is not None:
             self._material = await asyncio.to_thread(self._read, self._secure)
-            context = self._context(self._secure, *self._material)
+            context = self._context(self._secure, self._material)
+            self._believe(self._material)
         self._socket = _listening_socket(self._listen)
-        server = web.Server(
+        server = _Server(
             self._handle,
             access_log=None,
             keepalive_timeout=_IDLE_SECONDS,
@@ -170,7 +212,7 @@ class EndpointServer:
             material = await asyncio.to_thread(self._read, self._secure)
             if material == self._material:
                 return False
-            self._context(self._secure, *material)
+            self._context(self._secure, material)
         except (CertificateError, TlsError) as error:
             log.error(error, "Failed to reload serving certificates; the former ones stay in use")
             return False
@@ -184,16 +226,21 @@ class EndpointServer:
         if self._secure is None or self._material is None:
             return
         try:
-            context = self._context(self._secure, *self._material)
+            context = self._context(self._secure, self._material)
         except CertificateError as error:
             log.error(error, "Failed to take over client CAs; the former ones stay in use")
             return
-        if self._authenticator is not None:
-            self._authenticator.trust(self._joined_trust(self._material[2]))
-        if self._runner is not None and self._site is not None:
+        self._believe(self._material)
+        async with self._applying:
             former = self._site
+            if self._runner is None or former is None:
+                return
             await self._open(context)
             await former.stop()
+
+    def _believe(self, material: _Material) -> None:
+        if self._authenticator is not None:
+            self._authenticator.trust(self._joined_trust(material.client_ca))
 
     async def _open(self, context: ssl.SSLContext | None) -> None:
         """Accept connections under `context`, on a copy of the listening socket: closing one leaves the others open."""
@@ -207,7 +254,7 @@ class EndpointServer:
             await self._sleep(_RELOAD_SECONDS)
             await self.reload()
 
-    def _read(self, secure: Secure) -> tuple[KeyPair, tuple[SniPair, ...], str]:
+    def _read(self, secure: Secure) -> _Material:
         """Pair, SNI pairs and static client CA, as they are in their files now."""
         sni = tuple(SniPair(load_pair(each.certificate, each.key), each.patterns) for each in secure.sni)
         client_ca = ""
@@ -217,7 +264,7 @@ class EndpointServer:
             except (OSError, UnicodeDecodeError):
                 message = f"unable to load client CA file {secure.client_ca_file!r}: cannot be read as PEM"
                 raise CertificateError(message) from None
-        return self._pair(secure), sni, client_ca
+        return _Material(self._pair(secure), sni, client_ca)
 
     def _pair(self, secure: Secure) -> KeyPair:
         if secure.certificate_file or secure.key_file:
@@ -238,15 +285,23 @@ class EndpointServer:
         parts = [part.strip() for part in (static_ca, self._trust.client_ca) if part.strip()]
         return ClientTrust("\n".join(parts), self._trust.request_header)
 
-    def _context(self, secure: Secure, pair: KeyPair, sni: Sequence[SniPair], static_ca: str) -> ssl.SSLContext:
-        return server_context(pair, secure.settings, self._joined_trust(static_ca).bundle(), sni)
+    def _context(self, secure: Secure, material: _Material) -> ssl.SSLContext:
+        bundle = self._joined_trust(material.client_ca).bundle()
+        return server_context(material.pair, secure.settings, bundle, material.sni)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         peer = peer_certificate(request.get_extra_info("ssl_object"))
-        asked = Request(request.method, request.path, request.query_string, request.headers, request.read)
+        asked = Request(request.method, request.path, request.query_string, request.headers, partial(_body, request))
         answer = await self._guard(asked, request.headers, peer)
         headers = {"Content-Type": answer.content_type, "Server": COMPONENT_NAME, **answer.headers}
         return web.Response(body=answer.body, status=answer.status, headers=headers)
+
+
+async def _body(request: web.BaseRequest) -> bytes:
+    try:
+        return await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise BodyTooLarge from None
 
 
 def _is_loopback(address: str) -> bool:
@@ -270,6 +325,10 @@ def _listening_socket(listen: Listen) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if listen.share_port:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        # Inherited by the connections, whose keep-alive the HTTP library switches on.
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _PROBE_SECONDS)
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_SECONDS)
         if both:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         made.bind(("::" if both else listen.address, listen.port))
