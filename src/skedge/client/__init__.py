@@ -40,12 +40,13 @@ from skedge.client.errors import (
 )
 from skedge.client.events import EventBroadcaster, EventRecorder, ObjectRef, serves_events_v1
 from skedge.client.hooks import ClientHooks, LeaderHooks, QueueHooks
+from skedge.client.http1 import Response
 from skedge.client.informer import Inbox, Informer, InformerFactory, Registration, Tombstone
 from skedge.client.leaderelection import LeaderElector
 from skedge.client.leaselock import LeaseLock
 from skedge.client.rest import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, RestClient
 from skedge.client.store import Store
-from skedge.client.transport import HttpTransport, Response, Stream, Transport
+from skedge.client.transport import HttpTransport, Stream, Transport
 from skedge.client.watch import Resource
 from skedge.client.workqueue import QueueShutDown, RateLimit, WorkQueue
 

@@ -136,7 +136,7 @@ class RestClient:
                     hooks.request(method, host, str(status), seconds, len(body or b""), len(response.body))
                 if 200 <= status < 300:
                     return response.body
-                after = retry_after(response.headers.get("Retry-After"))
+                after = retry_after(response.headers.get("retry-after"))
                 if after is None or not (status == 429 or status >= 500) or attempt >= MAX_RETRIES:
                     raise api_error(status, response.body, retry_after=after, what=f"{method} {path}")
                 delay, code = after, str(status)

@@ -1,7 +1,8 @@
 """The wire under `RestClient`: one object behind a small interface, so that tests inject faults and hot verbs can move.
 
-`HttpTransport` speaks HTTP/1.1 through aiohttp with a pool of connections, presents the credentials, renews them when
-they expire or are refused, and re-reads rotated certificate files. Library errors become this package's own here.
+`HttpTransport` presents the credentials, renews them when they expire or are refused, and re-reads rotated certificate
+files. Requests go over the plain connections of `http1`; watches, and all that goes through a proxy, over aiohttp.
+Errors of either become this package's own here.
 """
 
 from __future__ import annotations
@@ -28,25 +29,18 @@ from skedge.client.errors import (
     ConnectionFailed,
     ConnectionLost,
     ConnectionRefused,
+    KubeconfigError,
     RequestTimeout,
     one_line,
 )
+from skedge.client.http1 import CONNECT_TIMEOUT, BrokenConnection, Pool, Response, keepalive_socket
 from skedge.clock import Clock, RealClock
 
 DEFAULT_CONNECTIONS = 48
 CERTIFICATE_CHECK_PERIOD = 60.0
 """Seconds between looks at the certificate files."""
 _LARGE_BODY = 1 << 20
-_NO_LIMIT = aiohttp.ClientTimeout(total=None, sock_connect=30)
-
-
-@dataclass(slots=True)
-class Response:
-    """A complete answer."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
+_NO_BODY = "Content-Length: 0\r\n"
 
 
 class Stream(Protocol):
@@ -83,8 +77,21 @@ class Transport(Protocol):
     async def close(self) -> None: ...
 
 
+class _Ready:
+    """The headers to send, for aiohttp and as text, and the generation of the credentials in them."""
+
+    __slots__ = ("generation", "head", "headers")
+
+    def __init__(self, generation: int, headers: CIMultiDict[str], host: str) -> None:
+        for name, value in headers.items():
+            if "\r" in value or "\n" in value:
+                raise KubeconfigError(f"the value of the header {name} has a line break in it")
+        self.generation, self.headers = generation, headers
+        self.head = f"Host: {host}\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+
+
 class HttpTransport:
-    """aiohttp's client, set up once. Must be created and closed on the event loop that uses it."""
+    """HTTP to one server. Must be created and closed on the event loop that uses it."""
 
     def __init__(
         self,
@@ -99,7 +106,8 @@ class HttpTransport:
         self._base = config.server
         self.host = config.server.partition("://")[2].partition("/")[0]
         self._headers = CIMultiDict([("User-Agent", user_agent), ("Accept", "application/json"), *config.headers])
-        self._prepared: tuple[int, CIMultiDict[str]] = (-1, self._headers)
+        self._prefix = config.server.partition("://")[2].removeprefix(self.host)
+        self._prepared = _Ready(-1, self._headers, self.host)
         self._tls = config.server.startswith("https:")
         self._ssl: ssl.SSLContext | bool = True
         self._certificate = config.credentials.certificate
@@ -108,17 +116,13 @@ class HttpTransport:
         self._tls_lock = asyncio.Lock()
         self._server_name = config.tls.server_name or None
         self._proxy = URL(config.proxy) if config.proxy else None
+        url = URL(config.server)
+        self._host_name = url.host or ""
+        self._pool = None if config.proxy else Pool(self._host_name, url.port or 80, connections)
+        self._turns = asyncio.Semaphore(connections)
+        # A watch holds its connection for minutes: it must not take one from those that bindings wait for.
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=connections, limit_per_host=0, keepalive_timeout=60, socket_factory=_keepalive_socket
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            skip_auto_headers=("Accept-Encoding", "Content-Type"),
-        )
-        # A watch holds its connection for minutes: it must not take one from the pool that bindings wait for.
-        self._stream_session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60, socket_factory=_keepalive_socket),
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60, socket_factory=keepalive_socket),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             skip_auto_headers=("Accept-Encoding", "Content-Type"),
@@ -128,42 +132,65 @@ class HttpTransport:
     async def request(
         self, method: str, target: str, body: bytes | None = None, content_type: str = "", timeout: float | None = None
     ) -> Response:
-        headers = await self._ready()
-        generation = self._prepared[0]
-        response = await self._send(headers, method, target, body, content_type, timeout)
-        if response.status == 401 and await self._credentials.refresh(generation):
-            response = await self._send(await self._ready(), method, target, body, content_type, timeout)
+        ready = self._prepared if self._is_ready() else await self._get_ready()
+        response = await self._send(ready, method, target, body, content_type, timeout)
+        if response.status == 401 and await self._credentials.refresh(ready.generation):
+            response = await self._send(await self._get_ready(), method, target, body, content_type, timeout)
         return response
 
     async def _send(
         self,
-        headers: CIMultiDict[str],
+        ready: _Ready,
         method: str,
         target: str,
         body: bytes | None,
         content_type: str,
         timeout: float | None,
     ) -> Response:
-        data: bytes | io.BytesIO | None = body
+        pool = self._pool
+        if pool is None:
+            return await self._send_by_proxy(ready, method, target, body, content_type, timeout)
+        target = self._prefix + target
+        if " " in target or not (target.isascii() and target.isprintable()):
+            raise ValueError(f"not a percent-encoded path: {target!r}")
+        head = f"{method} {target} HTTP/1.1\r\n{ready.head}"
+        if body is not None:
+            data = f"{head}Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n".encode("latin-1") + body
+        else:
+            data = f"{head}{'' if method == 'GET' else _NO_BODY}\r\n".encode("latin-1")
+        try:
+            if timeout is None:
+                return await pool.request(data, repeatable=method == "GET")
+            async with asyncio.timeout(timeout):
+                return await pool.request(data, repeatable=method == "GET")
+        except (OSError, BrokenConnection) as error:
+            raise self._translate(error, f"{method} {target.partition('?')[0]}") from error
+
+    async def _send_by_proxy(
+        self, ready: _Ready, method: str, target: str, body: bytes | None, content_type: str, timeout: float | None
+    ) -> Response:
+        headers = ready.headers
         if body is not None:
             headers = headers.copy()
             headers["Content-Type"] = content_type
-            if len(body) >= _LARGE_BODY:
-                data = io.BytesIO(body)
         try:
-            response = await self._session.request(
-                method,
-                URL(self._base + target, encoded=True),
-                data=data,
-                headers=headers,
-                ssl=self._ssl,
-                server_hostname=self._server_name,
-                proxy=self._proxy,
-                allow_redirects=False,
-                timeout=_NO_LIMIT if timeout is None else aiohttp.ClientTimeout(total=timeout, sock_connect=30),
-            )
-            return Response(response.status, response.headers, await response.read())
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            async with (
+                self._turns,
+                self._session.request(
+                    method,
+                    URL(self._base + target, encoded=True),
+                    data=body if body is None or len(body) < _LARGE_BODY else io.BytesIO(body),
+                    headers=headers,
+                    ssl=self._ssl,
+                    server_hostname=self._server_name,
+                    proxy=self._proxy,
+                    allow_redirects=False,
+                    timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT),
+                ) as response,
+            ):
+                received = {name.lower(): value for name, value in response.headers.items()}
+                return Response(response.status, received, await response.read())
+        except (aiohttp.ClientError, OSError) as error:
             raise self._translate(error, f"{method} {target.partition('?')[0]}") from error
 
     @asynccontextmanager
@@ -171,12 +198,11 @@ class HttpTransport:
         what = f"GET {target.partition('?')[0]}"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=idle_timeout)
         for attempt in (0, 1):
-            headers = await self._ready()
-            generation = self._prepared[0]
+            ready = await self._get_ready()
             try:
-                response = await self._stream_session.get(
+                response = await self._session.get(
                     URL(self._base + target, encoded=True),
-                    headers=headers,
+                    headers=ready.headers,
                     ssl=self._ssl,
                     server_hostname=self._server_name,
                     proxy=self._proxy,
@@ -188,7 +214,7 @@ class HttpTransport:
             if response.status == 401 and attempt == 0:
                 async with response:
                     body = await response.read()
-                if await self._credentials.refresh(generation):
+                if await self._credentials.refresh(ready.generation):
                     continue
                 yield _Answered(response.status, response.headers, body)
                 return
@@ -199,23 +225,32 @@ class HttpTransport:
             response.close()
 
     async def close(self) -> None:
+        if self._pool is not None:
+            await self._pool.close()
         await self._session.close()
-        await self._stream_session.close()
 
-    async def _ready(self) -> CIMultiDict[str]:
-        """Headers with valid credentials, after bringing credentials and TLS context up to date where that is due."""
+    def _is_ready(self) -> bool:
+        """Whether a request can go out as things stand; cheap."""
+        credentials = self._credentials
+        return (
+            self._prepared.generation == credentials.generation
+            and credentials.fresh()
+            and not (self._tls and self._tls_due())
+        )
+
+    async def _get_ready(self) -> _Ready:
+        """Bring credentials, TLS context and headers up to date where that is due."""
         credentials = self._credentials
         if not credentials.fresh():
             await credentials.refresh()
         if self._tls and self._tls_due():
             await self._renew_tls()
-        generation, headers = self._prepared
-        if generation != credentials.generation:
+        if self._prepared.generation != credentials.generation:
             headers = self._headers.copy()
             if credentials.authorization:
                 headers["Authorization"] = credentials.authorization
-            self._prepared = (credentials.generation, headers)
-        return headers
+            self._prepared = _Ready(credentials.generation, headers, self.host)
+        return self._prepared
 
     def _tls_due(self) -> bool:
         return self._clock.monotonic() >= self._next_check or self._credentials.certificate is not self._certificate
@@ -232,6 +267,8 @@ class HttpTransport:
                 try:
                     self._ssl = await asyncio.to_thread(self._config.tls.context, certificate)
                     self._certificate, self._fingerprint = certificate, fingerprint
+                    if self._pool is not None:
+                        self._pool.use_tls(self._ssl, self._server_name or self._host_name)
                 except ClientError:
                     if needed:
                         raise
@@ -246,14 +283,17 @@ class HttpTransport:
         if tls_error is not None:
             self._next_check = -1.0
             return CertificateError(f"cannot connect to {host}: {_tls_problem(tls_error)}")
+        if isinstance(error, BrokenConnection):
+            how = "closed the connection" if error.__cause__ is None else f"broke the connection: {one_line(error)}"
+            return ConnectionLost(f"{what}: {host} {how}")
         if isinstance(error, aiohttp.ClientProxyConnectionError):
-            return ConnectionFailed(f"cannot connect to the proxy {self._proxy_name()}: {_os_problem(error)}")
+            return ConnectionFailed(f"cannot connect to the proxy {self._proxy_name()}: {_os_problem(error.os_error)}")
         if isinstance(error, aiohttp.ClientHttpProxyError):
             return ConnectionFailed(f"the proxy {self._proxy_name()} answered {error.status} {error.message}")
-        if isinstance(error, aiohttp.ClientConnectorError):
-            problem = f"cannot connect to {host}: {_os_problem(error)}"
-            refused = isinstance(error.os_error, ConnectionRefusedError) or error.os_error.errno == errno.ECONNREFUSED
-            return ConnectionRefused(problem) if refused else ConnectionFailed(problem)
+        cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+        if isinstance(cause, OSError) and not isinstance(cause, aiohttp.ClientOSError):
+            problem = f"cannot connect to {host}: {_os_problem(cause)}"
+            return ConnectionRefused(problem) if cause.errno == errno.ECONNREFUSED else ConnectionFailed(problem)
         if isinstance(error, aiohttp.ServerDisconnectedError):
             return ConnectionLost(f"{what}: {host} closed the connection")
         return ConnectionLost(f"{what}: the connection to {host} broke: {one_line(error)}")
@@ -297,27 +337,7 @@ class _Answered:
         return self.body
 
 
-def _keepalive_socket(address: tuple[object, ...]) -> socket.socket:
-    """A TCP socket that notices a peer that is gone in about a minute, without data flowing."""
-    family, kind, protocol = address[0], address[1], address[2]
-    assert isinstance(family, int)
-    assert isinstance(kind, int)
-    assert isinstance(protocol, int)
-    sock = socket.socket(family, kind, protocol)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (
-        ("TCP_KEEPIDLE", 30),
-        ("TCP_KEEPINTVL", 10),
-        ("TCP_KEEPCNT", 3),
-        ("TCP_USER_TIMEOUT", 60_000),
-    ):
-        if hasattr(socket, option):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    return sock
-
-
-def _os_problem(error: aiohttp.ClientConnectorError) -> str:
-    cause = error.os_error
+def _os_problem(cause: OSError) -> str:
     if isinstance(cause, socket.gaierror):
         return "the host name is not known"
     if cause.errno:

@@ -260,7 +260,8 @@ class MemoryTransport:
         if isinstance(reply, Exception):
             raise reply
         assert isinstance(reply, Reply)
-        return Response(reply.status, reply.headers, json.dumps(reply.body).encode())
+        headers = {name.lower(): value for name, value in reply.headers.items()}
+        return Response(reply.status, headers, json.dumps(reply.body).encode())
 
     @asynccontextmanager
     async def stream(self, target: str, idle_timeout: float) -> AsyncIterator[Stream]:
