@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -17,8 +20,8 @@ from skedge.snapshot.pods import PodInfo
 from unit.queue.support import NODE_LABEL, PV_ADD, QUEUE, SKIP, Rejector, World, pod
 from unit.queue.twin import Rec, Twin
 
-NAMES = [f"p{i}" for i in range(6)]
-WHO = st.sampled_from(NAMES)
+NAMES = [f"p{i}" for i in range(4)]
+WHO = st.integers(0, len(NAMES) - 1)
 POD_LABEL = ClusterEvent(events.POD, ActionType.UPDATE_POD_LABEL)
 EVENTS = [
     events.NODE_ADD,
@@ -69,6 +72,13 @@ class QueueAgainstTwin(RuleBasedStateMachine):
         self.early = early
         self.uids = 0
         self.wakes_seen = 0
+        for priority in (0, 1, 0):
+            self.add(priority=priority, gated=False, group=priority == 1, node="")
+
+    def known(self, which: int) -> list[PodInfo]:
+        """One of the pods the informer knows, if there is any."""
+        pods = [each for each in self.world.store.values() if isinstance(each, PodInfo)]
+        return [pods[which % len(pods)]] if pods else []
 
     def content(self, gate: str, each: PodInfo) -> bool:
         return (
@@ -79,11 +89,10 @@ class QueueAgainstTwin(RuleBasedStateMachine):
 
     # --- rules --------------------------------------------------------------------------------------------------------
 
-    @rule(
-        name=WHO, priority=st.integers(0, 1), gated=st.booleans(), group=st.booleans(), node=st.sampled_from(["", "n"])
-    )
-    def add(self, name: str, priority: int, gated: bool, group: bool, node: str) -> None:
-        if f"ns/{name}" in self.world.store:
+    @rule(priority=st.integers(0, 1), gated=st.booleans(), group=st.booleans(), node=st.sampled_from(["", "n"]))
+    def add(self, priority: int, gated: bool, group: bool, node: str) -> None:
+        name = next((name for name in NAMES if f"ns/{name}" not in self.world.store), None)
+        if name is None:
             return
         self.uids += 1
         made = pod(
@@ -98,34 +107,32 @@ class QueueAgainstTwin(RuleBasedStateMachine):
         self.twin.add(made)
 
     @rule(
-        name=WHO,
+        which=WHO,
         priority=st.integers(0, 1),
         gated=st.booleans(),
         labels=st.integers(0, 3),
         node=st.sampled_from(["", "n", "m"]),
         tolerations=st.integers(0, 1),
     )
-    def update(self, name: str, priority: int, gated: bool, labels: int, node: str, tolerations: int) -> None:
-        old = self.world.store.get(f"ns/{name}")
-        if not isinstance(old, PodInfo):
-            return
-        new = pod(
-            name,
-            uid=old.uid,
-            priority=priority,
-            gates=["g"] if gated and old.pod.spec.scheduling_gates else (),
-            labels={str(i): "" for i in range(labels)},
-            nominated=node,
-            tolerations=tolerations,
-            group=old.group,
-        )
-        self.world.update(old, new)
-        self.twin.update(old, new)
+    def update(self, which: int, priority: int, gated: bool, labels: int, node: str, tolerations: int) -> None:
+        for old in self.known(which):
+            new = pod(
+                old.name,
+                uid=old.uid,
+                priority=priority,
+                gates=["g"] if gated and old.pod.spec.scheduling_gates else (),
+                labels={str(i): "" for i in range(labels)},
+                nominated=node,
+                tolerations=tolerations,
+                group=old.group,
+            )
+            self.world.update(old, new)
+            self.twin.update(old, new)
 
-    @rule(name=WHO)
-    def delete(self, name: str) -> None:
-        gone = self.world.store.pop(f"ns/{name}", None)
-        if isinstance(gone, PodInfo):
+    @rule(which=WHO)
+    def delete(self, which: int) -> None:
+        for gone in self.known(which):
+            del self.world.store[gone.key]
             self.world.queue.delete(gone)
             self.twin.delete(gone)
 
@@ -140,6 +147,26 @@ class QueueAgainstTwin(RuleBasedStateMachine):
             chosen = [r for r in possible if r.pod.uid == record.pod.uid]
             assert chosen, f"{record} popped, expected one of {possible}"
             self.twin.take(chosen[0])
+
+    @rule(which=WHO)
+    def add_again(self, which: int) -> None:
+        for each in self.known(which):
+            if not self.twin.flying(each.uid):
+                self.world.queue.add(each)
+                self.twin.add(each)
+
+    @rule(
+        rejectors=REJECTORS,
+        pending=REJECTORS,
+        meanwhile=st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 2)), max_size=2),
+    )
+    def attempt(self, rejectors: set[str], pending: set[str], meanwhile: list[tuple[ClusterEvent, int]]) -> None:
+        """A whole cycle that fails."""
+        self.pop()
+        for event, number in meanwhile:
+            self.something_happens(event, number, 2)
+        flying = len(self.twin.at("in flight"))
+        self.finish(flying - 1, False, rejectors, pending)
 
     @rule(which=st.integers(0, 5), bound=st.booleans(), rejectors=REJECTORS, pending=REJECTORS)
     def finish(self, which: int, bound: bool, rejectors: set[str], pending: set[str]) -> None:
@@ -168,23 +195,40 @@ class QueueAgainstTwin(RuleBasedStateMachine):
         self.world.queue.move_all(event, None, new, None if below == 2 else lambda p: p.priority <= below)
         self.twin.move_all(event, new, lambda p: p.priority <= below)
 
-    @rule(names=st.lists(WHO, unique=True, max_size=3))
-    def activate(self, names: list[str]) -> None:
-        pods = [p for name in names if isinstance(p := self.world.store.get(f"ns/{name}"), PodInfo)]
+    @rule(which=WHO)
+    def activate(self, which: int) -> None:
+        pods = self.known(which)
         self.world.queue.activate(pods)
         for each in pods:
             self.twin.activate(each)
 
-    @rule(name=WHO)
+    @rule(which=WHO)
+    def pop_specific(self, which: int) -> None:
+        for each in self.known(which):
+            self.twin.activate_waiting(each)
+            waits = self.twin.waiting(each.key)
+            record = self.world.queue.pop_specific_pod(each)
+            assert (record is not None) == (waits is not None and waits.place == "active")
+            if record is not None and waits is not None:
+                self.twin.take(waits)
+
+    @rule(name=st.sampled_from(NAMES))
     def barrier(self, name: str) -> None:
         self.world.barrier.closed ^= {name}
 
-    @rule(name=WHO, node=st.sampled_from([None, "", "n", "m"]))
-    def nominate(self, name: str, node: str | None) -> None:
-        each = self.world.store.get(f"ns/{name}")
-        if isinstance(each, PodInfo):
+    @rule(which=WHO, node=st.sampled_from([None, "", "n", "m"]))
+    def nominate(self, which: int, node: str | None) -> None:
+        for each in self.known(which):
             self.world.queue.nominator.add(each, node)
             self.twin.nominate(each, node)
+
+    @rule(sweep=st.booleans())
+    def flush(self, sweep: bool) -> None:
+        """At any time, not only when it is due."""
+        self.world.queue.flush_backoff_completed()
+        if sweep:
+            self.world.queue.flush_unschedulable_leftover()
+        self.twin.tick(sweep)
 
     @rule(seconds=st.sampled_from([0.25, 1.0, 1.75, 4.0, 40.0, 330.0]))
     def time_passes(self, seconds: float) -> None:
@@ -246,5 +290,45 @@ class QueueAgainstTwin(RuleBasedStateMachine):
         assert not self.twin.next_ones() or self.world.wakes > self.wakes_seen
 
 
-QueueAgainstTwin.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+QueueAgainstTwin.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
 TestQueueAgainstTwin = QueueAgainstTwin.TestCase
+
+
+@pytest.mark.parametrize("early", [True, False])
+@pytest.mark.parametrize("seed", range(10))
+def test_long_walk(seed: int, early: bool) -> None:
+    """The same rules, drawn so that most steps do something."""
+    rng = random.Random(seed)
+    machine = QueueAgainstTwin()
+    machine.build(early=early, groups=seed % 2 == 0)
+
+    def plugins() -> set[str]:
+        return set(rng.sample(["Fit", "Other", "Labels"], rng.choice([0, 1, 1, 2])))
+
+    steps: list[tuple[int, Callable[[], None]]] = [
+        (6, lambda: machine.add(rng.randrange(2), rng.random() < 0.2, rng.random() < 0.2, rng.choice(["", "", "n"]))),
+        (12, lambda: machine.update(*draw(4, 2), rng.random() < 0.5, *draw(4), rng.choice(["", "n", "m"]), *draw(2))),
+        (2, lambda: machine.delete(*draw(4))),
+        (3, lambda: machine.add_again(*draw(4))),
+        (8, machine.pop),
+        (20, lambda: machine.attempt(plugins(), plugins(), [(rng.choice(EVENTS), *draw(3))] * rng.randrange(2))),
+        (10, lambda: machine.finish(*draw(6), rng.random() < 0.2, plugins(), plugins())),
+        (20, lambda: machine.something_happens(rng.choice(EVENTS), *draw(3, 3))),
+        (3, lambda: machine.activate(*draw(4))),
+        (2, lambda: machine.pop_specific(*draw(4))),
+        (4, lambda: machine.barrier(rng.choice(NAMES))),
+        (3, lambda: machine.nominate(*draw(4), rng.choice([None, "", "n"]))),
+        (4, lambda: machine.flush(rng.random() < 0.5)),
+        (20, lambda: machine.time_passes(rng.choice([0.25, 0.25, 1.0, 1.0, 1.75, 4.0]))),
+        (1, lambda: machine.time_passes(rng.choice([40.0, 330.0]))),
+    ]
+
+    def draw(*limits: int) -> list[int]:
+        return [rng.randrange(limit) for limit in limits]
+
+    weights = [weight for weight, _ in steps]
+    for _ in range(1000):
+        rng.choices(steps, weights)[0][1]()
+        machine.agree()
+        machine.counted()
+        machine.nobody_sleeps_through()

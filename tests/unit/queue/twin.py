@@ -261,16 +261,17 @@ class Twin:
                 self.requeue(r, strategy, event.label)
 
     def activate(self, pod: PodInfo) -> None:
-        r = self.waiting(pod.key)
-        if r is not None and r.place == "unschedulable":
-            if self.to_active(r, "ForceActivate"):
-                return
-        elif r is not None and r.place in ("backoff", "error backoff"):
-            self.records.remove(r)
-            if self.to_active(r, "ForceActivate", from_backoff=True):
-                return
-        if self.flying(pod.uid):
+        if not self.activate_waiting(pod) and self.flying(pod.uid):
             self.log.append((FORCE_ACTIVATE, None, pod))
+
+    def activate_waiting(self, pod: PodInfo) -> bool:
+        r = self.waiting(pod.key)
+        if r is None or r.place == "active":
+            return False
+        if r.place == "unschedulable":
+            return self.to_active(r, "ForceActivate")
+        self.records.remove(r)
+        return self.to_active(r, "ForceActivate", from_backoff=True)
 
     def tick(self, sweep: bool) -> None:
         for r in [*self.at("backoff"), *self.at("error backoff")]:
