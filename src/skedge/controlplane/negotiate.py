@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from skedge.controlplane import protobuf
 from skedge.controlplane.errors import ApiError, bad_request
 
 JSON = dict[str, Any]
@@ -88,12 +89,14 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def body_media_type(content_type: str) -> str:
-    """`json` or `yaml` for a Content-Type. Raises 415 for anything else."""
+    """`json`, `yaml` or `protobuf` for a Content-Type. Raises 415 for anything else."""
     media = content_type.partition(";")[0].strip().lower()
     if media in ("application/json", "", "*/*"):
         return "json"
     if media in ("application/yaml", "text/yaml"):
         return "yaml"
+    if media == "application/vnd.kubernetes.protobuf":
+        return "protobuf"
     raise ApiError(
         415,
         "UnsupportedMediaType",
@@ -120,6 +123,11 @@ def load_json(data: bytes) -> Any:
 def read_object(data: bytes, content_type: str, kind: str) -> JSON:
     """The object of a request body. Raises 400 as upstream words it, 415."""
     media = body_media_type(content_type)
+    if media == "protobuf":
+        try:
+            return protobuf.decode(data)
+        except protobuf.BadProtobuf as e:
+            raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {e}") from None
     try:
         obj = load_json(data) if media == "json" else load_yaml(data)
     except ValueError as e:

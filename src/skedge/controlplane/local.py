@@ -1,0 +1,207 @@
+"""A whole cluster in one process, but for its scheduler: API server, controllers, fake nodes.
+
+    python -m skedge.controlplane.local --port P --nodes N --kubeconfig-out F
+
+prints `ready URL` when the nodes are registered, and ends on SIGINT or SIGTERM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import random
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from skedge.client.clientconfig import ClientConfig
+from skedge.client.core_events import CoreEventBroadcaster
+from skedge.client.errors import ClientError, one_line
+from skedge.client.informer import InformerFactory
+from skedge.client.rest import RestClient
+from skedge.clock import Clock
+from skedge.controlplane.controllers.base import Context, Controller
+from skedge.controlplane.controllers.deployment import Deployments
+from skedge.controlplane.controllers.replicaset import ReplicaSets, ReplicationControllers
+from skedge.controlplane.nodes.fake import FakeNodes
+from skedge.controlplane.nodes.inventory import NodesError, create_nodes, parse_nodes
+from skedge.controlplane.nodes.stages import StageError, Stages, load_stages
+from skedge.controlplane.server import ControlPlane
+
+CONTROLLERS: tuple[Callable[[Context], Controller], ...] = (
+    Deployments,
+    ReplicaSets,
+    ReplicationControllers,
+)
+
+
+async def run_controllers(
+    config: ClientConfig,
+    *,
+    stages: Stages | None = None,
+    nodes: Sequence[dict[str, Any]] = (),
+    fake_nodes: bool = True,
+    controllers: Sequence[Callable[[Context], Controller]] = CONTROLLERS,
+    clock: Clock | None = None,
+    rng: random.Random | None = None,
+    started: Callable[[], None] = lambda: None,
+) -> None:
+    """Run controllers and fake nodes against an API server until cancelled.
+
+    `nodes` are registered first, then `started` is called. Raises ClientError when that fails, and whatever ends a
+    controller (a bug: what goes wrong with one object is logged and tried again).
+    """
+    rng = rng or random.Random()
+    async with RestClient.connect(config, user_agent="skedge-controllers", qps=-1, clock=clock, rng=rng) as client:
+        async with CoreEventBroadcaster(client) as events, InformerFactory(client) as factory:
+            context = Context(client, factory, events, rng)
+            running: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = [
+                (each.name, each.run) for each in (make(context) for make in controllers)
+            ]
+            if fake_nodes:
+                running.append(("fake nodes", FakeNodes(context, stages, rng=rng).run))
+            factory.start()
+            await create_nodes(client, nodes)
+            async with asyncio.TaskGroup() as group:
+                for name, run in running:
+                    group.create_task(run(), name=name)
+                await factory.wait_for_sync()
+                started()
+
+
+class LocalCluster:
+    """An API server with controllers and fake nodes; an async context manager.
+
+    Inside the block `url` and `config` reach it; leaving the block ends everything. If a controller fails, the block is
+    cancelled and the error comes out. `plane` may be given, not yet started.
+    """
+
+    def __init__(
+        self,
+        port: int = 0,
+        *,
+        nodes: str = "0",
+        stages: Stages | None = None,
+        kubeconfig: Path | None = None,
+        plane: ControlPlane | None = None,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+        controllers: Sequence[Callable[[Context], Controller]] = CONTROLLERS,
+    ) -> None:
+        """`nodes` is a text as in inventory.py. `kubeconfig` names a file to write. Raises NodesError."""
+        self.plane = plane or ControlPlane(port, clock=clock, rng=rng)
+        self.kubeconfig = kubeconfig
+        self._nodes = parse_nodes(nodes)
+        self._stages, self._clock, self._rng, self._controllers = stages, clock, rng, controllers
+        self._group = asyncio.TaskGroup()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        return self.plane.url
+
+    @property
+    def config(self) -> ClientConfig:
+        """How clients reach the cluster."""
+        return ClientConfig(self.plane.url)
+
+    async def __aenter__(self) -> LocalCluster:
+        await self.plane.start()
+        if self.kubeconfig is not None:
+            self.kubeconfig.write_bytes(kubeconfig(self.url))
+        await self._group.__aenter__()
+        started = asyncio.Event()
+        run = run_controllers(
+            self.config,
+            stages=self._stages,
+            nodes=self._nodes,
+            controllers=self._controllers,
+            clock=self._clock,
+            rng=self._rng,
+            started=started.set,
+        )
+        self._task = self._group.create_task(run, name="controllers")
+        waiting = self._group.create_task(started.wait(), name="controllers started")
+        try:
+            await asyncio.wait({waiting, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+        return self
+
+    async def __aexit__(self, *exc: Any) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        try:
+            await self._group.__aexit__(*exc)
+        finally:
+            await self.plane.stop()
+
+
+def kubeconfig(url: str) -> bytes:
+    """A kubeconfig for a server that lets everybody in."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "skedge", "cluster": {"server": url}}],
+        "users": [{"name": "skedge", "user": {}}],
+        "contexts": [{"name": "skedge", "context": {"cluster": "skedge", "user": "skedge"}}],
+        "current-context": "skedge",
+    }
+    return msgspec.yaml.encode(document)
+
+
+async def serve(port: int, nodes: str, stages: Stages, out: Path | None) -> None:
+    """Run a cluster until a signal; prints its address when it is ready."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with LocalCluster(port, nodes=nodes, stages=stages, kubeconfig=out) as cluster:
+        print(f"ready {cluster.url}", flush=True)
+        gc.freeze()
+        await stop.wait()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m skedge.controlplane.local", allow_abbrev=False)
+    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free one)")
+    parser.add_argument("--nodes", default="10", help="fake nodes: a number, or 3xm5.4xlarge,2xgpu.json (default: 10)")
+    parser.add_argument("--stages", type=Path, default=None, help="YAML file that says what fake nodes do, and when")
+    parser.add_argument("--kubeconfig-out", type=Path, default=None, help="write a kubeconfig to this file")
+    options = parser.parse_args(arguments)
+    gc.set_threshold(50_000, 20, 50)
+    try:
+        run = serve(options.port, options.nodes, load_stages(options.stages), options.kubeconfig_out)
+        try:
+            import uvloop
+        except ImportError:
+            asyncio.run(run)
+        else:
+            uvloop.run(run)
+    except* (NodesError, StageError, ClientError) as group:
+        return _failed(one_line(_first(group)))
+    except* OSError as group:
+        error = _first(group)
+        return _failed(getattr(error, "strerror", None) or one_line(error))
+    return 0
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _failed(why: str) -> int:
+    print(f"Error: {why}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
