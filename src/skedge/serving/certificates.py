@@ -34,15 +34,20 @@ class KeyPair(NamedTuple):
     key: str
 
 
-def load_pair(certificate_file: str, key_file: str) -> KeyPair:
-    """Read a pair from two files."""
+SERVING_PAIR: Final = "unable to load server certificate"
+SNI_PAIR: Final = "failed to load SNI cert and key"
+"""What an error about a pair begins with."""
+
+
+def load_pair(certificate_file: str, key_file: str, failure: str = SERVING_PAIR) -> KeyPair:
+    """Read a pair from two files; CertificateError, beginning with `failure`, names the file."""
     texts = []
     for path in (certificate_file, key_file):
         try:
             texts.append(Path(path).read_text(encoding="ascii"))
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not PEM"
-            raise CertificateError(f"unable to load server certificate: {path}: {reason}") from None
+            raise CertificateError(f"{failure}: {path}: {reason}") from None
     return KeyPair(*texts)
 
 
@@ -128,7 +133,7 @@ def names_of(certificate: str) -> tuple[str, ...]:
     try:
         leaf = x509.load_pem_x509_certificate(certificate.encode())
     except ValueError:
-        raise CertificateError("failed to load SNI cert and key: not a PEM certificate") from None
+        raise CertificateError(f"{SNI_PAIR}: not a PEM certificate") from None
     try:
         names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:

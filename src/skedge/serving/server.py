@@ -26,6 +26,7 @@ from skedge.names import COMPONENT_NAME
 from skedge.serving.answers import BodyTooLarge, Request
 from skedge.serving.authentication import Authenticator, ClientTrust, peer_certificate
 from skedge.serving.certificates import (
+    SNI_PAIR,
     CertificateError,
     KeyPair,
     load_pair,
@@ -256,7 +257,7 @@ class EndpointServer:
 
     def _read(self, secure: Secure) -> _Material:
         """Pair, SNI pairs and static client CA, as they are in their files now."""
-        sni = tuple(SniPair(load_pair(each.certificate, each.key), each.patterns) for each in secure.sni)
+        sni = tuple(SniPair(load_pair(each.certificate, each.key, SNI_PAIR), each.patterns) for each in secure.sni)
         client_ca = ""
         if secure.client_ca_file:
             try:
@@ -269,11 +270,11 @@ class EndpointServer:
     def _pair(self, secure: Secure) -> KeyPair:
         if secure.certificate_file or secure.key_file:
             return load_pair(secure.certificate_file, secure.key_file)
-        if self._made is not None:
-            return self._made
         if secure.directory:
             with suppress(CertificateError):
                 return load_pair(*pair_in_directory(secure.directory))
+        if self._made is not None:
+            return self._made
         self._made = self_signed_pair(self._clock, self._listen.address)
         if secure.directory:
             write_pair(self._made, *pair_in_directory(secure.directory))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tempfile import NamedTemporaryFile
 from typing import IO, TYPE_CHECKING, Final
 
-from skedge.serving.certificates import CertificateError, KeyPair, names_of
+from skedge.serving.certificates import SERVING_PAIR, SNI_PAIR, CertificateError, KeyPair, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,7 +113,7 @@ def server_context(
     if sni:
         by_name = {
             name.lower(): named
-            for each, named in ((each, _context(each.pair, settings, client_cas)) for each in sni)
+            for each, named in ((each, _context(each.pair, settings, client_cas, SNI_PAIR)) for each in sni)
             for name in each.names()
         }
 
@@ -130,7 +130,7 @@ def _for_name(by_name: Mapping[str, ssl.SSLContext], name: str) -> ssl.SSLContex
     return by_name.get(name) or by_name.get("*." + name.partition(".")[2])
 
 
-def _context(pair: KeyPair, settings: TlsSettings, client_cas: str) -> ssl.SSLContext:
+def _context(pair: KeyPair, settings: TlsSettings, client_cas: str, failure: str = SERVING_PAIR) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     version = settings.version()
     context.minimum_version = version
@@ -152,7 +152,7 @@ def _context(pair: KeyPair, settings: TlsSettings, client_cas: str) -> ssl.SSLCo
         try:
             context.load_cert_chain(certificate, key)
         except ssl.SSLError as error:
-            raise CertificateError(f"unable to load server certificate: {error.reason or 'not a PEM pair'}") from None
+            raise CertificateError(f"{failure}: {error.reason or 'not a PEM pair'}") from None
     if client_cas.strip():
         try:
             context.load_verify_locations(cadata=client_cas)

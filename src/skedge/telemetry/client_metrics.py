@@ -31,6 +31,10 @@ class ClientMetrics:
         self._sent.labels(verb, host).observe(sent)
         self._received.labels(verb, host).observe(received)
 
+    def streamed(self, verb: str, host: str, code: str) -> None:
+        """A watch was opened, or was not: counted, but neither timed nor measured, for it lasts as it likes."""
+        self._requests.labels(code, verb, host).inc()
+
     def retried(self, verb: str, host: str, code: str) -> None:
         """A request will be sent again."""
         self._retries.labels(code, verb, host).inc()

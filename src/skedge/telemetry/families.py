@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from skedge.telemetry.logs import get_logger
 from skedge.telemetry.numbers import go_float
+
+log = get_logger(__name__)
 
 ALPHA: Final = "ALPHA"
 BETA: Final = "BETA"
@@ -220,7 +223,7 @@ class Family(Generic[C]):
         """The state of every series now."""
         samples = [
             Sample(self._pairs(values), _value(child))
-            for values, child in self._children.items()
+            for values, child in list(self._children.items())
             if self._shows(values, child)
         ]
         for callback in self._callbacks:
@@ -230,6 +233,10 @@ class Family(Generic[C]):
             else:
                 samples.append(Sample((), readings))
         return FamilySample(self.spec, samples)
+
+    def collect(self) -> list[FamilySample]:
+        """`sample`, as a collector."""
+        return [self.sample()]
 
     def _shows(self, values: tuple[str, ...], child: C) -> bool:
         if not values:
@@ -244,6 +251,15 @@ def _value(child: Counter | Histogram) -> float | Distribution:
     if isinstance(child, Histogram):
         return Distribution(child.bounds, child.counts.copy(), child.sum)
     return child.value
+
+
+def _surviving(name: str, source: Callable[[], Iterable[FamilySample]]) -> list[FamilySample]:
+    """What `source` gives; one that breaks is named in the log and costs its own series only."""
+    try:
+        return list(source())
+    except Exception as error:
+        log.error(error, "Failed to collect metrics", source=name)
+        return []
 
 
 class Collector(Protocol):
@@ -270,9 +286,13 @@ class Registry:
 
     def sample(self, endpoint: str = "metrics") -> list[FamilySample]:
         """Every family shown at `endpoint` (metrics, slis), sorted by name, without those that have no series."""
-        found = [family.sample() for family in self._families.values() if endpoint in family.spec.endpoints]
+        found: list[FamilySample] = []
+        for name, family in self._families.items():
+            if endpoint in family.spec.endpoints:
+                found.extend(_surviving(name, family.collect))
         for collector in self._collectors:
-            found.extend(sample for sample in collector.collect() if endpoint in sample.spec.endpoints)
+            collected = _surviving(type(collector).__name__, collector.collect)
+            found.extend(sample for sample in collected if endpoint in sample.spec.endpoints)
         return sorted((sample for sample in found if sample.samples), key=lambda sample: sample.spec.name)
 
     def reset(self, endpoint: str = "metrics") -> None:

@@ -78,6 +78,11 @@ class JsonFormatter(logging.Formatter):
         return msgspec.json.encode(line, enc_hook=_jsonable).decode()
 
 
+def error_text(error: BaseException) -> str:
+    """What an error says, or its kind when it says nothing (a time-out)."""
+    return str(error) or type(error).__name__
+
+
 def quote(text: str) -> str:
     """`text` in double quotes, escaped as Go's `strconv.Quote` does for what log lines hold."""
     quoted = json.dumps(text, ensure_ascii=False)
@@ -104,7 +109,7 @@ def _text(value: object) -> str:
     ref = reference(value)
     if ref is None and isinstance(value, list | tuple | set | frozenset | dict):
         return "=" + msgspec.json.encode(_jsonable(value), enc_hook=_jsonable).decode()
-    text = str(value if ref is None else ref)
+    text = error_text(value) if isinstance(value, BaseException) else str(value if ref is None else ref)
     if "\n" in text:
         return "=<\n\t" + text.replace("\n", "\n\t") + "\n >"
     return "=" + quote(text)
@@ -123,4 +128,4 @@ def _jsonable(value: object) -> Any:
         return sorted(map(str, value))
     if isinstance(value, list | tuple):
         return [_jsonable(item) for item in value]
-    return str(value)
+    return error_text(value) if isinstance(value, BaseException) else str(value)

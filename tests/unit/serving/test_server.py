@@ -107,6 +107,9 @@ async def test_a_pair_is_kept_in_a_directory_and_found_there_again(tmp_path: Pat
         assert load_pair(*files) == made
         presented = await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", server.port))
         assert presented in made.certificate
+        serving_files(directory)
+        assert await server.reload()
+        assert await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", server.port)) != presented
 
 
 @pytest.mark.asyncio
@@ -303,6 +306,9 @@ async def test_an_unspecified_address_means_every_interface() -> None:
 async def test_no_certificates_no_start(tmp_path: Path) -> None:
     with pytest.raises(CertificateError, match="unable to load server certificate"):
         async with serving(Secure(certificate_file=str(tmp_path / "x"), key_file=str(tmp_path / "y"))):
+            pass
+    with pytest.raises(CertificateError, match="failed to load SNI cert and key: /no/pair: No such file"):
+        async with serving(Secure(sni=(SniFiles("/no/pair", "/no/key"),))):
             pass
     with pytest.raises(CertificateError, match="unable to load client CA file"):
         async with serving(Secure(client_ca_file=str(tmp_path / "x"))):

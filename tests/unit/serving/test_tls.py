@@ -111,6 +111,8 @@ def test_pairs_that_cannot_be_used() -> None:
         server_context(KeyPair(one.certificate, other.key), TlsSettings())
     with pytest.raises(CertificateError, match="unable to load server certificate"):
         server_context(KeyPair("", ""), TlsSettings())
+    with pytest.raises(CertificateError, match="failed to load SNI cert and key: KEY_VALUES_MISMATCH"):
+        server_context(one, TlsSettings(), sni=[SniPair(KeyPair(one.certificate, other.key))])
     with pytest.raises(CertificateError, match="unable to load client CA"):
         server_context(one, TlsSettings(), client_cas="rubbish")
     with pytest.raises(CertificateError, match="failed to load SNI cert and key"):

@@ -9,6 +9,7 @@ from skedge.telemetry.families import (
     Counter,
     Distribution,
     Family,
+    FamilySample,
     Gauge,
     Histogram,
     MetricSpec,
@@ -132,3 +133,24 @@ def test_an_endpoint_shows_its_own_families() -> None:
     registry.add(Family(MetricSpec("s", "gauge", "S.", endpoints=frozenset({"slis"})), Gauge))
     assert [family.spec.name for family in registry.sample("slis")] == ["s"]
     assert [family.spec.name for family in registry.sample()] == ["m"]
+
+
+def test_a_broken_source_costs_its_own_series_only(caplog: pytest.LogCaptureFixture) -> None:
+    def broken() -> float:
+        raise KeyError("gone")
+
+    class Broken:
+        def collect(self) -> list[FamilySample]:
+            raise OSError("no /proc")
+
+    registry = Registry()
+    bad = Family(MetricSpec("bad", "gauge", "B."), Gauge)
+    bad.read_from(broken)
+    registry.add(bad)
+    registry.add(Family(MetricSpec("good", "gauge", "G."), Gauge))
+    registry.register(Broken())
+    assert [family.spec.name for family in registry.sample()] == ["good"]
+    assert [(record.msg, record.values["source"]) for record in caplog.records] == [  # type: ignore[attr-defined]
+        ("Failed to collect metrics", "bad"),
+        ("Failed to collect metrics", "Broken"),
+    ]

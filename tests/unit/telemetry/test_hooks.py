@@ -171,6 +171,7 @@ def test_client_queue_and_election() -> None:
     metrics = Metrics("1.36.2")
     client = ClientMetrics(metrics)
     client.request("POST", "h:1", "201", 0.01, 100, 300)
+    client.streamed("GET", "h:1", "200")
     client.retried("POST", "h:1", "429")
     client.throttled("POST", "h:1", 0)
     client.undecodable("pods", "a/b")
@@ -187,6 +188,7 @@ def test_client_queue_and_election() -> None:
     lines = scrape(metrics)
     for line in (
         'rest_client_requests_total{code="201",host="h:1",method="POST"} 1',
+        'rest_client_requests_total{code="200",host="h:1",method="GET"} 1',
         'rest_client_request_duration_seconds_bucket{host="h:1",verb="POST",le="0.025"} 1',
         'rest_client_request_size_bytes_bucket{host="h:1",verb="POST",le="64"} 0',
         'rest_client_response_size_bytes_bucket{host="h:1",verb="POST",le="512"} 1',
@@ -205,3 +207,4 @@ def test_client_queue_and_election() -> None:
         'leader_election_slowpath_total{name="kube-scheduler"} 1',
     ):
         assert line in lines
+    assert not any('verb="GET"' in line for line in lines)

@@ -46,6 +46,7 @@ VALUES: dict[str, tuple[Any, str, Any]] = {
     "node": (NODE, '"n"', {"name": "n"}),
     "reference": (ObjectRef("p", "ns"), '"ns/p"', {"name": "p", "namespace": "ns"}),
     "error": (OSError("no such thing"), '"no such thing"', "no such thing"),
+    "silent error": (TimeoutError(), '"TimeoutError"', "TimeoutError"),
     "list": (["a", POD], '["a",{"name":"p","namespace":"ns"}]', ["a", {"name": "p", "namespace": "ns"}]),
     "set": ({"b", "a"}, '["a","b"]', ["a", "b"]),
     "mapping": ({"a": 1, 2: ("x",)}, '{"a":1,"2":["x"]}', {"a": 1, "2": ["x"]}),
