@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 from types import TracebackType
 from typing import NamedTuple, Protocol
@@ -28,6 +28,8 @@ from skedge.client.rest import STRATEGIC_MERGE_PATCH, RestClient
 from skedge.client.timefmt import micro_time
 
 QUEUE_SIZE = 1000
+KNOWN_SIZE = 50_000
+"""Events that repeats are looked for in. The reference keeps six minutes' worth, however many that are."""
 FINISH_SECONDS = 360.0
 """A series without news for this long is finished; also how often that is looked for."""
 REFRESH_SECONDS = 1800.0
@@ -175,7 +177,7 @@ class EventBroadcaster:
         self._names = EventNames(client)
         self._intake: deque[tuple[_Key, str, float]] = deque()
         self._scheduled = False
-        self._known: dict[_Key, _Entry] = {}
+        self._known: OrderedDict[_Key, _Entry] = OrderedDict()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sweeper: asyncio.Task[None] | None = None
         self._overflow = 0
@@ -234,11 +236,21 @@ class EventBroadcaster:
                 entry = _Entry(key, self._names.make(key.regarding.name, time), note, time)
                 self._known[key] = entry
                 self._post(entry)
+                if len(self._known) > KNOWN_SIZE:
+                    self._forget_oldest()
                 continue
             entry.count += 1
             entry.last = time
             if entry.count == 2 and not entry.busy:  # while it is being created, the same letter writes the series
                 self._post(entry)
+
+    def _forget_oldest(self) -> None:
+        """Make room; series and what is on its way stay, as the newest."""
+        for _ in range(8):
+            key, entry = self._known.popitem(last=False)
+            if entry.count == 1 and not entry.busy:
+                return
+            self._known[key] = entry
 
     def _post(self, entry: _Entry, *, last: bool = False, tries: int = MAX_TRIES) -> None:
         entry.busy = self._outbox.post(_Letter(self, entry, last), tries)

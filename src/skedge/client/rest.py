@@ -16,7 +16,7 @@ import msgspec
 
 from skedge.client import aio
 from skedge.client.clientconfig import ClientConfig
-from skedge.client.errors import ConnectionFailed, ConnectionLost, DecodeError, api_error
+from skedge.client.errors import ClientError, ConnectionLost, DecodeError, api_error
 from skedge.client.hooks import ClientHooks
 from skedge.client.limiter import rate_limiter
 from skedge.client.transport import DEFAULT_CONNECTIONS, HttpTransport, Stream, Transport
@@ -123,7 +123,7 @@ class RestClient:
             start = self.clock.monotonic() if hooks is not None else 0.0
             try:
                 response = await self.transport.request(method, target, body, content_type, timeout)
-            except ConnectionFailed as error:
+            except ClientError as error:
                 if hooks is not None:
                     hooks.request(method, host, "<error>", self.clock.monotonic() - start, len(body or b""), 0)
                 if method != "GET" or not isinstance(error, ConnectionLost) or attempt >= MAX_RETRIES:

@@ -221,6 +221,23 @@ async def test_full_queue_drops() -> None:
 
 
 @pytest.mark.asyncio
+async def test_known_events_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest single events are forgotten, series are not."""
+    monkeypatch.setattr("skedge.client.events.KNOWN_SIZE", 10)
+    async with new_api() as (bench, events, recorder):
+        for i in range(40):
+            recorder.event(POD._replace(name=f"p{i}"), None, *SCHEDULED)
+            recorder.event(POD, None, *SCHEDULED)
+            await events.flush()
+        assert len(events._known) == 10
+        bench.api.requests.clear()
+        for name in ("ok", "p39", "p0"):
+            recorder.event(POD._replace(name=name), None, *SCHEDULED)
+            await events.flush()
+        assert [r.method for r in bench.api.requests] == ["PATCH", "POST"]
+
+
+@pytest.mark.asyncio
 async def test_names() -> None:
     """Two at the same moment differ; what is no DNS name becomes a UUID."""
     async with new_api() as (bench, events, recorder):
