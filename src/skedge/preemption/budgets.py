@@ -76,8 +76,8 @@ class Budgets:
     def violated(self, labels: Ints, pod_at: Callable[[int, int], PlacedPod]) -> Bools | None:
         """Which victims break a budget, or None when none does.
 
-        `labels`: their label classes, one line a world in order of importance, 0 where there is no victim. `pod_at`
-        finds the victim of a line and a place.
+        `labels`: their label classes, one column a world in order of importance, 0 where there is no victim. `pod_at`
+        finds the victim of a column and a place.
         """
         if not len(self._store):
             return None
@@ -92,12 +92,12 @@ class Budgets:
         victims = np.repeat(charged, charges[charged])
         first = np.repeat(np.cumsum(charges[charged]) - charges[charged], charges[charged])
         budgets = self._charged[self._starts[flat[victims]] + np.arange(len(victims)) - first]
-        width = labels.shape[1]
-        counted = self._not_excused(victims, budgets, width, pod_at)
+        worlds = labels.shape[1]
+        counted = self._not_excused(victims, budgets, worlds, pod_at)
         victims, budgets = victims[counted], budgets[counted]
         if not len(victims):
             return None
-        keys = victims // width * len(self._budgets) + budgets
+        keys = victims % worlds * len(self._budgets) + budgets
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
         opens = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
@@ -110,12 +110,12 @@ class Budgets:
         found.ravel()[broken] = True
         return found
 
-    def _not_excused(self, victims: Ints, budgets: Ints, width: int, pod_at: Callable[[int, int], PlacedPod]) -> Bools:
+    def _not_excused(self, victims: Ints, budgets: Ints, worlds: int, pod_at: Callable[[int, int], PlacedPod]) -> Bools:
         counted = np.ones(len(victims), bool)
         for i in self._excusing():
             for at in np.flatnonzero(budgets == i).tolist():
-                line, place = divmod(int(victims[at]), width)
-                counted[at] = pod_at(line, place).name not in self._budgets[i].excused
+                place, world = divmod(int(victims[at]), worlds)
+                counted[at] = pod_at(world, place).name not in self._budgets[i].excused
         return counted
 
     def _excusing(self) -> Iterable[int]:

@@ -50,15 +50,24 @@ class DryRun:
         self._failed: list[Rejection] = []
         self._tested: list[tuple[Ints, Sequence[PluginCodes]]] = []
         priority = cycle.pod.priority
-        lowest = ranks.priority[rows].min(axis=1, initial=NOBODY)
+        lowest = ranks.priority[:, rows].min(axis=0, initial=NOBODY)
         without = rows[lowest >= priority]
         if len(without):
             self._failed.append(Rejection(NO_VICTIMS, without))
         self._worlds = Worlds(ranks, rows[lowest < priority], priority)
         self._added: Mapping[int, Sequence[PlacedPod]] = cycle.trials.nominated(self._worlds.rows)
-        self._promised: Promised | None = None
+        self._place_promises()
         self._remove_all()
         self._bring_back()
+
+    def _place_promises(self) -> None:
+        """Finds the lines of pods that were promised room; again whenever lines have moved."""
+        rows, added = self._worlds.rows, self._added
+        self._crowded_lines: Ints = np.zeros(0, np.int64)
+        self._promised: Promised | None = None
+        if added:
+            self._crowded_lines = np.flatnonzero(np.isin(rows, np.fromiter(added, np.int64, len(added))))
+            self._promised = Promised(rows, added)
 
     # --- the two steps ------------------------------------------------------------------------------------------------
 
@@ -69,8 +78,9 @@ class DryRun:
         if len(crowded):
             fits[crowded] &= self._test(crowded, added=True)
         fits &= self._test(np.arange(worlds.lines))
-        worlds.keep(fits)
-        self._promised = None  # lines have moved
+        if not fits.all():
+            worlds.keep(fits)
+            self._place_promises()
 
     def _test(self, lines: Ints, added: bool = False) -> Bools:
         """Runs all filters on worlds without any victim; the codes are kept for words about those that do not fit."""
@@ -82,7 +92,7 @@ class DryRun:
         worlds = self._worlds
         broken = self._budgets.violated(worlds.labels(), worlds.pod_at) if worlds.lines else None
         order = worlds.reorder(broken) if broken is not None else None
-        for k in range(worlds.gone.shape[1]):
+        for k in range(len(worlds.gone)):
             count = worlds.taking_back(k)
             lines = np.arange(count)
             fits = _all_pass(self._cycle.trials.codes_of_moving(self._view(lines, k)), count)
@@ -101,16 +111,12 @@ class DryRun:
         removed = Removed(worlds, lines, k)
         if not added:
             return DeltaView(self._cycle.table, rows, None, removed, Freed(worlds, slice(0, len(lines)), k))
-        if self._promised is None:
-            self._promised = Promised(worlds.rows, self._added)
         promised = {row: self._added[row] for row in rows.tolist()}
         return DeltaView(self._cycle.table, rows, promised, removed, Freed(worlds, lines, k, self._promised))
 
     def _crowded(self, lines: int) -> Ints:
         """Those of the first lines whose rows have pods that were promised room."""
-        if not self._added:
-            return np.zeros(0, np.int64)
-        return np.flatnonzero(np.isin(self._worlds.rows[:lines], list(self._added)))
+        return self._crowded_lines[: int(np.searchsorted(self._crowded_lines, lines))]
 
     # --- what came out ------------------------------------------------------------------------------------------------
 
@@ -119,14 +125,14 @@ class DryRun:
         gone, rows, places = worlds.gone, worlds.rows, worlds.places
         violations: Ints = np.zeros(worlds.lines, np.int64)
         if broken is not None and order is not None:
-            violations = (np.take_along_axis(broken, order, 1) & gone).sum(axis=1)
-        priority = worlds.ranks.priority[rows[:, None], places].astype(np.int64)
-        first: Ints = np.where(gone, priority, NOBODY_LEFT).max(axis=1, initial=NOBODY_LEFT)
-        cost: Ints = np.where(gone, priority + (1 << 31), 0).sum(axis=1)
-        among = gone & (priority == first[:, None])
-        start = np.where(among, worlds.ranks.start[rows[:, None], places], inf).min(axis=1, initial=inf)
+            violations = (np.take_along_axis(broken, order, 0) & gone).sum(axis=0)
+        priority = worlds.ranks.priority[places, rows].astype(np.int64)
+        first: Ints = np.where(gone, priority, NOBODY_LEFT).max(axis=0, initial=NOBODY_LEFT)
+        cost: Ints = np.where(gone, priority + (1 << 31), 0).sum(axis=0)
+        among = gone & (priority == first)
+        start = np.where(among, worlds.ranks.start[places, rows], inf).min(axis=0, initial=inf)
         self.rows: Ints = rows
-        self.measures = Measures(violations, first, cost, gone.sum(axis=1), start)
+        self.measures = Measures(violations, first, cost, gone.sum(axis=0), start)
         self._lines: Ints = np.arange(worlds.lines)
         helped = self.measures.victims > 0
         for row in rows[~helped].tolist():
@@ -146,7 +152,7 @@ class DryRun:
         worlds, line = self._worlds, int(self._lines[index])
         row = int(worlds.rows[line])
         pods = worlds.ranks.pods[row]
-        victims = [pods[place] for place in sorted(worlds.places[line][worlds.gone[line]].tolist())]
+        victims = [pods[place] for place in sorted(worlds.places[:, line][worlds.gone[:, line]].tolist())]
         return Candidate(self._cycle.table.names[row], victims, int(self.measures.violations[index]))
 
     def rejections(self) -> Iterator[Rejection]:

@@ -48,7 +48,7 @@ class Classes:
 
 
 class PodRanks:
-    """One line a row, most important pod first. Arrays have the shape (capacity, width); unused places are at the end.
+    """One column a row, most important pod first. Arrays have the shape (width, capacity); free places are at the end.
 
     `requests` and `labels` hold numbers of `Classes`: pods of one owner ask for the same and are labelled alike.
     """
@@ -61,6 +61,7 @@ class PodRanks:
     def _reset(self) -> None:
         self._width = 0
         self.pods: list[tuple[PlacedPod, ...]] = []
+        self.count: Ints = np.zeros(0, np.int64)  # pods on each row
         self.priority: NDArray[np.int32] = np.zeros((0, 0), np.int32)
         self.start: NDArray[np.float64] = np.zeros((0, 0))
         self.requests: NDArray[np.int32] = np.zeros((0, 0), np.int32)
@@ -70,7 +71,7 @@ class PodRanks:
         self._amounts: dict[str, Ints] = {}
 
     def sync(self) -> None:
-        """Brings the lines up to date with the table."""
+        """Brings the columns up to date with the table."""
         table = self._table
         position = table.log.position
         if self._position == position:
@@ -91,19 +92,22 @@ class PodRanks:
         return max(len(self.request_classes), len(self.label_classes)) > 1024 + 2 * int(self._table.pod_count.sum())
 
     def _fit(self, width: int) -> None:
-        """Makes room for the table's rows and for lines of this length."""
+        """Makes room for the table's rows and for so many pods on each."""
         capacity = self._table.capacity
         self.pods += [()] * (self._table.size - len(self.pods))
-        if capacity == len(self.priority) and width <= self._width:
+        if capacity == len(self.count) and width <= self._width:
             return
         old = self._width
         self._width = max(self._width, -(-width // 8) * 8)
 
         def grown(array: Any, fill: float) -> Any:
-            new = np.full((capacity, self._width), fill, array.dtype)
-            new[: len(array), :old] = array
+            new = np.full((self._width, capacity), fill, array.dtype)
+            new[:old, : array.shape[1]] = array
             return new
 
+        counts = np.zeros(capacity, np.int64)
+        counts[: len(self.count)] = self.count
+        self.count = counts
         self.priority, self.start = grown(self.priority, NOBODY), grown(self.start, inf)
         self.requests, self.labels = grown(self.requests, 0), grown(self.labels, 0)
 
@@ -111,18 +115,19 @@ class PodRanks:
         pods = tuple(sorted(self._table.pods[row].values(), key=importance))
         before, now = len(self.pods[row]), len(pods)
         self.pods[row] = pods
+        self.count[row] = now
         if now:
             number, group = self.request_classes.number, self.label_classes.number
-            self.priority[row, :now] = [pod.priority for pod in pods]
-            self.start[row, :now] = [inf if pod.start_time is None else pod.start_time for pod in pods]
-            self.requests[row, :now] = [number(pod.node_requests, pod.node_requests) for pod in pods]
+            self.priority[:now, row] = [pod.priority for pod in pods]
+            self.start[:now, row] = [inf if pod.start_time is None else pod.start_time for pod in pods]
+            self.requests[:now, row] = [number(pod.node_requests, pod.node_requests) for pod in pods]
             # Label maps are shared, and the class keeps its own alive: an id is as good as the map.
-            self.labels[row, :now] = [group((pod.namespace, id(pod.labels)), pod) if pod.labels else 0 for pod in pods]
+            self.labels[:now, row] = [group((pod.namespace, id(pod.labels)), pod) if pod.labels else 0 for pod in pods]
         if before > now:
-            self.priority[row, now:before] = NOBODY
-            self.start[row, now:before] = inf
-            self.requests[row, now:before] = 0
-            self.labels[row, now:before] = 0
+            self.priority[now:before, row] = NOBODY
+            self.start[now:before, row] = inf
+            self.requests[now:before, row] = 0
+            self.labels[now:before, row] = 0
 
     def amounts(self, resource: str) -> Ints:
         """What each class of requests asks of a resource, int64 of shape (number of classes,)."""

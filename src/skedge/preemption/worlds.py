@@ -16,7 +16,7 @@ from skedge.snapshot.views import Sums
 class Worlds:
     """Rows and, a line each, their possible victims in the order in which they are taken back.
 
-    `places[line, k]` is the place of the line's k-th victim among the row's pods by importance (`PodRanks`), `gone`
+    `places[k, line]` is the place of the line's k-th victim among the row's pods by importance (`PodRanks`), `gone`
     says which victims are away. Lines are sorted by number of victims, most first: those with more than k victims are
     the first ones.
     """
@@ -24,7 +24,7 @@ class Worlds:
     def __init__(self, ranks: PodRanks, rows: Ints, priority: int) -> None:
         """All pods with less than this priority are victims."""
         self.ranks = ranks
-        lower = (ranks.priority[rows] < priority).sum(axis=1)
+        lower = (ranks.priority[:, rows] < priority).sum(axis=0)
         order = np.argsort(-lower, kind="stable")
         self.rows: Ints = rows[order]
         self.victims: Ints = lower[order]
@@ -33,14 +33,14 @@ class Worlds:
     def _set_places(self) -> None:
         ranks, rows = self.ranks, self.rows
         width = int(self.victims[0]) if len(rows) else 0
-        counts = np.fromiter((len(ranks.pods[row]) for row in rows.tolist()), np.int64, len(rows))
-        places = (counts - self.victims)[:, None] + np.arange(width)
-        self.gone: Bools = places < counts[:, None]
+        counts = ranks.count[rows]
+        places = (counts - self.victims) + np.arange(width)[:, None]
+        self.gone: Bools = places < counts
         self.places: Ints = np.where(self.gone, places, 0)
-        self._classes = np.where(self.gone, ranks.requests[rows[:, None], self.places], 0) if width else self.places
+        self._classes = np.where(self.gone, ranks.requests[self.places, rows], 0) if width else self.places
         self._asked: dict[str, Ints] = {}
         self._freed: dict[str, Ints] = {}
-        self.freed_pods: Ints = self.gone.sum(axis=1)
+        self.freed_pods: Ints = self.gone.sum(axis=0)
 
     def keep(self, lines: Bools) -> None:
         """Goes on with some of the lines."""
@@ -49,9 +49,10 @@ class Worlds:
 
     def reorder(self, first: Bools) -> Ints:
         """Takes the victims marked here back before the others; returns what `restore` needs."""
-        order: Ints = np.argsort(np.where(self.gone, ~first, 2), axis=1, kind="stable")
-        self.places = np.take_along_axis(self.places, order, 1)
-        self._classes = np.take_along_axis(self._classes, order, 1)
+        order: Ints = np.argsort(np.where(self.gone, ~first, 2), axis=0, kind="stable")
+        self.places = np.take_along_axis(self.places, order, 0)
+        self._classes = np.take_along_axis(self._classes, order, 0)
+        self._asked = {resource: np.take_along_axis(asked, order, 0) for resource, asked in self._asked.items()}
         return order
 
     @property
@@ -64,10 +65,10 @@ class Worlds:
 
     def labels(self) -> Ints:
         """Label classes of the victims, 0 where there is none."""
-        return np.where(self.gone, self.ranks.labels[self.rows[:, None], self.places], 0)
+        return np.where(self.gone, self.ranks.labels[self.places, self.rows], 0)
 
     def pod_at(self, line: int, place: int) -> PlacedPod:
-        return self.ranks.pods[int(self.rows[line])][int(self.places[line, place])]
+        return self.ranks.pods[int(self.rows[line])][int(self.places[place, line])]
 
     def asked(self, resource: str) -> Ints:
         """What each victim asks of a resource; 0 where there is none."""
@@ -80,22 +81,22 @@ class Worlds:
         """What those that are gone ask of a resource, by line."""
         found = self._freed.get(resource)
         if found is None:
-            found = self._freed[resource] = np.where(self.gone, self.asked(resource), 0).sum(axis=1)
+            found = self._freed[resource] = np.where(self.gone, self.asked(resource), 0).sum(axis=0)
         return found
 
     def take_back(self, k: int, fits: Bools) -> None:
         """The k-th victims of the first lines stay on their nodes where they fit."""
         lines = len(fits)
         for resource, freed in self._freed.items():
-            freed[:lines] -= np.where(fits, self.asked(resource)[:lines, k], 0)
+            freed[:lines] -= np.where(fits, self.asked(resource)[k, :lines], 0)
         self.freed_pods[:lines] -= fits
-        self.gone[:lines, k] &= ~fits
+        self.gone[k, :lines] &= ~fits
 
     def pods_gone(self, line: int, but: int = -1) -> list[PlacedPod]:
         """The victims of a line; `but` the one at this place of the order."""
         pods = self.ranks.pods[int(self.rows[line])]
-        places = self.places[line]
-        return [pods[places[k]] for k in np.flatnonzero(self.gone[line]).tolist() if k != but]
+        places = self.places[:, line]
+        return [pods[places[k]] for k in np.flatnonzero(self.gone[:, line]).tolist() if k != but]
 
 
 class Removed(Mapping[int, Sequence[PlacedPod]]):
@@ -153,5 +154,5 @@ class Freed:
     def requested(self, resource: str) -> Ints:
         change: Ints = -self._worlds.freed(resource)[self._lines]
         if self._but >= 0:
-            change = change + self._worlds.asked(resource)[self._lines, self._but]
+            change = change + self._worlds.asked(resource)[self._but, self._lines]
         return change if self._promised is None else change + self._promised.requested(resource)[self._lines]

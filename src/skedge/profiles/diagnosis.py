@@ -42,7 +42,8 @@ class Diagnosis:
         self.narrowing: frozenset[str] = frozenset()  # plugins that narrowed the search
         self.rows: Ints = np.zeros(0, np.int64)  # nodes that were looked at
         self.filters: list[Codes] = []
-        self.explicit: dict[int, Status] = {}  # statuses that are in no codes (nominated pods, extenders)
+        self.explicit: dict[int, Status] = {}  # statuses that are in no codes (extenders)
+        self.crowded: tuple[Ints, list[Codes]] | None = None  # rows as if nominated pods were there: these come first
         self.post_filter_message = ""
         self.trials: Any = None  # while PostFilter runs: the search, for dry runs
         self._groups: list[Group] | None = None
@@ -59,14 +60,23 @@ class Diagnosis:
             open_ &= ~np.isin(self.rows, list(self.explicit))
             for row, status in self.explicit.items():
                 yield Group(status, np.array([row], np.int64))
-        for plugin, codes in self.filters:
+        if self.crowded is not None:
+            rows, filters = self.crowded
+            among = ~np.isin(rows, list(self.explicit)) if self.explicit else np.ones(len(rows), bool)
+            yield from self._by_codes(rows, filters, among)
+            open_ &= ~np.isin(self.rows, rows[~among])
+        yield from self._by_codes(self.rows, self.filters, open_)
+
+    def _by_codes(self, rows: Ints, filters: list[Codes], open_: Bools) -> Iterator[Group]:
+        """Groups of the rows that are open; rejected ones are closed."""
+        for plugin, codes in filters:
             rejected = open_ & (codes != 0)
             if not rejected.any():
                 continue
             open_ &= ~rejected
             for code in np.unique(codes[rejected]).tolist():
                 status = plugin.filter_status(self.state, self.pod, code).by(plugin.name)
-                yield Group(status, self.rows[rejected & (codes == code)])
+                yield Group(status, rows[rejected & (codes == code)])
 
     def node_statuses(self) -> dict[str, Status]:
         """Status of each node that was looked at and rejected, by name."""

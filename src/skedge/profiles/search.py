@@ -5,7 +5,7 @@ Upstream: `schedule_one.go` (schedulePod, findNodesThatFitPod, prioritizeNodes),
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ class Search:
         self.skip_filter = self.state.skip_filter = set(self.standing.state.skip_filter)
         self.skip_score = self.state.skip_score = set(self.standing.state.skip_score)
         self.nominated_fits = False
+        self._promised: Mapping[int, Sequence[PlacedPod]] | None = None
         self._kept_mask = False  # the feasible rows are exactly those of the standing
         self._among_kept = False  # the feasible rows are among those of the standing
         self._direct = False  # codes and scores were computed for a few rows only
@@ -147,10 +148,11 @@ class Search:
             others.append(Codes(plugin, codes))
             mask = mask & (codes == 0)
         changed = bool(others)
-        crowded = self.crowded(None)
+        crowded = self.crowded()
         if crowded:
             mask = mask.copy() if not changed else mask
-            changed = self._check_crowded(crowded, mask) or changed
+            rows = np.fromiter(crowded, np.int64, len(crowded))
+            changed = self._check_crowded(rows, mask) or changed
         self._kept_mask = not changed or (
             int(np.count_nonzero(mask)) == standing.count and bool((mask == standing.feasible[:size]).all())
         )
@@ -203,11 +205,12 @@ class Search:
         mask = np.ones(len(rows), bool)
         for _, codes in diagnosis.filters:
             mask &= codes == 0
-        crowded = self.crowded({int(row) for row in rows})
-        if crowded:
+        crowded = self.crowded()
+        among = [row for row in rows.tolist() if row in crowded] if crowded else []
+        if among:
             whole = np.zeros(self.table.size, bool)
             whole[rows] = mask
-            self._check_crowded(crowded, whole)
+            self._check_crowded(np.array(among, np.int64), whole)
             mask = whole[rows]
         self.rows = rows[mask]
 
@@ -222,36 +225,34 @@ class Search:
 
     # --- nominated pods -----------------------------------------------------------------------------------------------
 
-    def crowded(self, among: set[int] | None) -> dict[int, list[PlacedPod]]:
+    def crowded(self) -> Mapping[int, Sequence[PlacedPod]]:
         """Rows with nominated pods that count for this pod: priority at least its own, and not itself."""
-        if self.nominator is None:
-            return {}
+        if self._promised is not None:
+            return self._promised
         found: dict[int, list[PlacedPod]] = {}
-        for name in self.nominator.nominated_nodes():
-            row = self.table.row_of.get(name)
-            if row is None or not self.table.exists[row] or (among is not None and row not in among):
-                continue
-            pods = [
-                p
-                for p in self.nominator.nominated_pods(name)
-                if p.priority >= self.pod.priority and p.uid != self.pod.uid
-            ]
-            if pods:
-                found[row] = pods
+        if self.nominator is not None:
+            priority, uid, row_of, exists = self.pod.priority, self.pod.uid, self.table.row_of, self.table.exists
+            nominated = self.nominator.nominated_pods
+            for name in self.nominator.nominated_nodes():
+                row = row_of.get(name)
+                if row is None or not exists[row]:
+                    continue
+                pods = [pod for pod in nominated(name) if pod.priority >= priority and pod.uid != uid]
+                if pods:
+                    found[row] = pods
+        self._promised = found
         return found
 
-    def _check_crowded(self, crowded: dict[int, list[PlacedPod]], mask: Bools) -> bool:
+    def _check_crowded(self, rows: Ints, mask: Bools) -> bool:
         """A row must fit with its nominated pods as well as without them; says whether the mask changed."""
-        rows = np.array(sorted(crowded), np.int64)
-        changed = False
-        for plugin, codes in self.codes(DeltaView(self.table, rows, added=crowded)):
-            for i in np.flatnonzero(codes).tolist():
-                row = int(rows[i])
-                if row not in self.diagnosis.explicit:
-                    status = plugin.filter_status(self.state, self.pod, int(codes[i])).by(plugin.name)
-                    self.diagnosis.explicit[row] = status
-                    changed = changed or bool(mask[row])
-                    mask[row] = False
+        crowded = self.crowded()
+        codes = self.codes(DeltaView(self.table, rows, added={row: crowded[row] for row in rows.tolist()}))
+        fits = np.ones(len(rows), bool)
+        for _, each in codes:
+            fits &= each == 0
+        self.diagnosis.crowded = (rows, codes)
+        changed = bool((mask[rows] & ~fits).any())
+        mask[rows[~fits]] = False
         return changed
 
     # --- when nothing fits --------------------------------------------------------------------------------------------

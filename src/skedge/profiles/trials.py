@@ -56,7 +56,8 @@ class Trials:
         return [self._answer(plugin, view) for plugin in self._moving]
 
     def nominated(self, rows: Ints) -> Mapping[int, Sequence[PlacedPod]]:
-        return self._search.crowded(set(rows.tolist()))
+        crowded = self._search.crowded()
+        return {row: crowded[row] for row in rows.tolist() if row in crowded} if crowded else crowded
 
     def _answer(self, plugin: Any, view: DeltaView) -> Codes:
         kept = self._kept.get(plugin.name)
