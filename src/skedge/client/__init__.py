@@ -43,6 +43,7 @@ from skedge.client.hooks import ClientHooks, LeaderHooks, QueueHooks
 from skedge.client.http1 import Response
 from skedge.client.informer import Inbox, Informer, InformerFactory, Registration, Tombstone
 from skedge.client.leaderelection import LeaderElector
+from skedge.client.leasecandidate import LeaseCandidate
 from skedge.client.leaselock import LeaseLock
 from skedge.client.rest import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, RestClient
 from skedge.client.store import Store
@@ -81,6 +82,7 @@ __all__ = [
     "KubeconfigError",
     "LeaderElector",
     "LeaderHooks",
+    "LeaseCandidate",
     "LeaseLock",
     "MethodNotAllowed",
     "NotFound",

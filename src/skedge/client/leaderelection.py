@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 from skedge.client import aio
@@ -48,11 +49,16 @@ class LeaderElector:
         renew_deadline: float = 10.0,
         retry_period: float = 2.0,
         release_on_cancel: bool = True,
+        coordinated: bool = False,
         clock: Clock | None = None,
         rng: random.Random | None = None,
         hooks: LeaderHooks | None = None,
     ) -> None:
-        """Times are in seconds. Raises ValueError, in the reference's words, for times that cannot work."""
+        """Times are in seconds. Raises ValueError, in the reference's words, for times that cannot work.
+
+        With `coordinated` a controller of the control plane hands out the lease (see `leasecandidate`): it is neither
+        created nor taken here, only renewed while it names us and no preferred holder.
+        """
         if lease_duration <= renew_deadline:
             raise ValueError("leaseDuration must be greater than renewDeadline")
         if renew_deadline <= JITTER_FACTOR * retry_period:
@@ -68,7 +74,7 @@ class LeaderElector:
         self._on_started, self._on_stopped = on_started_leading, on_stopped_leading
         self._on_new_leader, self._on_event = on_new_leader, on_event
         self._lease_duration, self._renew_deadline, self._retry_period = lease_duration, renew_deadline, retry_period
-        self._release_on_cancel = release_on_cancel
+        self._release_on_cancel, self._coordinated = release_on_cancel, coordinated
         self._clock: Clock = clock or RealClock()
         self._rng = rng or random.Random()
         self._hooks = hooks
@@ -165,6 +171,8 @@ class LeaderElector:
 
     async def _try_acquire_or_renew(self) -> bool:
         """One attempt; True if we hold the lease now."""
+        if self._coordinated:
+            return await self._try_coordinated_renew()
         now = micro_time(self._clock.now())
         duration = int(self._lease_duration)
         me = self._lock.identity
@@ -193,9 +201,7 @@ class LeaderElector:
         except ClientError as error:
             log.error(one_line(error), "Error retrieving lease lock", lock=str(self._lock))
             return False
-        if found != self._observed_raw:
-            self._observe(found)
-            self._observed_raw = found
+        self._look_at(found)
         if found.holder and not self.is_leader and self._valid():
             if log.v(4):
                 log.info("Lease is held and has not yet expired", lock=str(self._lock), holder=found.holder)
@@ -213,6 +219,43 @@ class LeaderElector:
             return False
         self._observe(record)
         return True
+
+    async def _try_coordinated_renew(self) -> bool:
+        """One attempt to renew a lease that was given to us; True if we hold it now."""
+        lock = str(self._lock)
+        try:
+            found = await self._lock.get()
+        except NotFound:
+            log.info("Lease lock not found", lock=lock)
+            return False
+        except ClientError as error:
+            log.error(one_line(error), "Error retrieving lease lock", lock=lock)
+            return False
+        self._look_at(found)
+        if not self._valid():
+            log.info("Lock has expired", lock=lock)
+            return False
+        if not self.is_leader:
+            return False
+        if found.preferred_holder:
+            if log.v(4):
+                log.info('Lock is marked as "end of term"', lock=lock)
+            return False
+        now = micro_time(self._clock.now())
+        record = replace(found, duration_seconds=int(self._lease_duration), renew_time=now)
+        try:
+            await self._lock.update(record)
+        except ClientError as error:
+            log.error(one_line(error), "Failed to update lock", lock=lock)
+            return False
+        self._observe(record)
+        return True
+
+    def _look_at(self, found: Record) -> None:
+        """Note a record that was read; its time counts from now if it is another one than before."""
+        if found != self._observed_raw:
+            self._observe(found)
+            self._observed_raw = found
 
     def _valid(self) -> bool:
         return self._observed_at + self._observed.duration_seconds > self._clock.monotonic()

@@ -22,6 +22,8 @@ class Record:
     acquire_time: str = ""
     renew_time: str = ""
     transitions: int = 0
+    preferred_holder: str = ""
+    """Coordinated election only: read, and left as it is."""
 
     @staticmethod
     def read(lease: dict[str, Any]) -> Record:
@@ -32,6 +34,7 @@ class Record:
             spec.get("acquireTime") or "",
             spec.get("renewTime") or "",
             int(spec.get("leaseTransitions") or 0),
+            spec.get("preferredHolder") or "",
         )
 
     def spec(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import pytest
 from skedge.client.errors import ConnectionRefused, RequestTimeout
 from skedge.client.hooks import LeaderHooks
 from skedge.client.leaderelection import LeaderElector
+from skedge.client.leasecandidate import LeaseCandidate
 from skedge.client.leaselock import LeaseLock
 from skedge.clock import VirtualClock
 
@@ -317,6 +318,73 @@ async def test_health() -> None:
         assert not me.elector.lease_expired_for(20)
         clock._elapsed += 2
         assert me.elector.lease_expired_for(20)
+
+
+@pytest.mark.asyncio
+async def test_coordinated_lease_is_only_renewed() -> None:
+    """It is not created, not taken when expired, renewed while it names us, and lost at the end of the term."""
+    api, clock = FakeApi(), VirtualClock()
+    me = Candidate(api, clock, "me", coordinated=True)
+    async with me.running() as task:
+        await advance(clock, 10)
+        assert {r.method for r in api.requests} == {"GET"}
+        api.put(LEASES, lease("", strategy="OldestEmulationVersion"))
+        await advance(clock, 30)
+        assert not me.elector.is_leader
+        api.put(LEASES, lease("me", strategy="OldestEmulationVersion", leaseTransitions=7))
+        await advance(clock, 10)
+        assert me.elector.is_leader
+        spec = api.objects[KEY]["spec"]
+        assert (spec["leaseTransitions"], spec["strategy"]) == (7, "OldestEmulationVersion")
+        assert spec["renewTime"] > "2023-11-14T22:14:05"
+        api.put(LEASES, api.objects[KEY] | {"spec": spec | {"preferredHolder": "other"}})
+        await advance(clock, 13)
+        assert task.done()
+        assert me.story[-1] == "stopped"
+
+
+@pytest.mark.asyncio
+async def test_lease_candidate() -> None:
+    """Published at the start, renewed every five minutes and when pinged; fields we don't know survive."""
+    api, clock = FakeApi(), VirtualClock(1_000_000_000)
+    collection = "/apis/coordination.k8s.io/v1beta1/leasecandidates"
+    api.fail(Reply(500, status(500, "InternalError")), method="POST")
+    candidate = LeaseCandidate(
+        memory_client(api, clock),
+        namespace="kube-system",
+        name="me",
+        lease_name="kube-scheduler",
+        binary_version="1.36.2",
+        emulation_version="1.36.0",
+    )
+    task = asyncio.create_task(candidate.run())
+    await candidate.wait_for_sync()
+    await advance(clock, 1)
+    key = (collection, "kube-system", "me")
+    assert api.seen("POST")[-1].body == {
+        "kind": "LeaseCandidate",
+        "apiVersion": "coordination.k8s.io/v1beta1",
+        "metadata": {"name": "me", "namespace": "kube-system"},
+        "spec": {
+            "leaseName": "kube-scheduler",
+            "binaryVersion": "1.36.2",
+            "emulationVersion": "1.36.0",
+            "strategy": "OldestEmulationVersion",
+            "renewTime": "2001-09-09T01:46:40.005000Z",
+        },
+    }
+    assert [r.params["fieldSelector"] for r in api.requests if "watch" in r.params] == ["metadata.name=me"]
+    spec = api.objects[key]["spec"] | {"pingTime": "2001-09-09T01:46:50.000000Z"}
+    api.put(collection, api.objects[key] | {"spec": spec, "future": {"x": 1}})
+    await advance(clock, 1)
+    assert len(api.seen("PUT")) == 1
+    assert api.objects[key]["spec"] == spec | {"renewTime": "2001-09-09T01:46:41.000000Z"}
+    assert api.objects[key]["future"] == {"x": 1}
+    await advance(clock, 602)
+    renewed = api.objects[key]["spec"]["renewTime"]
+    assert renewed >= "2001-09-09T01:51:40"
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.mark.parametrize(
