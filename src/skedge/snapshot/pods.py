@@ -72,10 +72,53 @@ def seconds(time: str | None) -> float | None:
     return None if not time else datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
 
 
+class Shape:
+    """What follows from a pod's containers and overhead alone, shared by pods that have the same ones.
+
+    `requests` are the effective requests as Filter counts them (with pod-level resources, without status);
+    `node_requests` and `nonzero` what a node accounts for, status of an in-place resize included, the latter with 100m
+    and 200Mi for containers that ask for nothing; `memo` is for plugins to keep what they derive from it.
+    """
+
+    __slots__ = ("memo", "node_requests", "nonzero", "ports", "requests")
+
+    def __init__(self, pod: Pod, with_status: bool) -> None:
+        self.requests: Requests = share(tracked(pod_requests(pod)))
+        self.node_requests = share(tracked(pod_requests(pod, use_status=True))) if with_status else self.requests
+        self.nonzero: tuple[int, int] = share(nonzero_requests(pod, use_status=with_status))
+        self.ports: tuple[HostPort, ...] = share(host_ports(pod))
+        self.memo: dict[str, Any] = {}
+
+
+_shapes: dict[Hashable, Shape] = {}
+
+
+def shape_of(pod: Pod) -> Shape:
+    """The shape of a pod; found by its containers' requests and ports where nothing else plays a part."""
+    spec, status = pod.spec, pod.status
+    if status.container_statuses or status.init_container_statuses or status.resources:
+        return Shape(pod, True)
+    if spec.init_containers or spec.overhead or spec.resources:
+        return Shape(pod, False)
+    parts: list[Hashable] = []
+    for container in spec.containers or ():
+        resources = container.resources
+        requests = resources.requests if resources is not None else None
+        parts.append(tuple(requests.items()) if requests else ())
+        parts.append(container.ports)
+    key = tuple(parts)
+    found = _shapes.get(key)
+    if found is None:
+        if len(_shapes) >= _SHARED_LIMIT:
+            _shapes.clear()
+        _shapes[key] = found = Shape(pod, False)
+    return found
+
+
 class PodInfo:
     """A pod to be placed: the decoded object and what is computed from it, once and only when asked for."""
 
-    __slots__ = ("_caches", "key", "labels", "name", "namespace", "pod", "priority", "uid")
+    __slots__ = ("_caches", "_shape", "key", "labels", "name", "namespace", "pod", "priority", "uid")
 
     def __init__(self, pod: Pod) -> None:
         meta = pod.metadata
@@ -87,6 +130,7 @@ class PodInfo:
         self.labels: dict[str, str] = meta.labels or _NO_LABELS
         self.priority = pod.spec.priority or 0
         self._caches: dict[str, Any] = {}
+        self._shape: Shape | None = None
 
     def cached(self, what: str) -> Any:
         """A value plugins keep with the pod (compiled terms, a fragment), or None."""
@@ -96,42 +140,30 @@ class PodInfo:
         self._caches[what] = value
 
     @property
-    def requests(self) -> Requests:
-        """Effective requests as Filter counts them: with pod-level resources, without status. Upstream: `fit.go`."""
-        found: Requests | None = self._caches.get("requests")
+    def shape(self) -> Shape:
+        found = self._shape
         if found is None:
-            found = self._caches["requests"] = share(tracked(pod_requests(self.pod)))
+            found = self._shape = shape_of(self.pod)
         return found
 
     @property
+    def requests(self) -> Requests:
+        """Effective requests as Filter counts them. Upstream: `fit.go`."""
+        return self.shape.requests
+
+    @property
     def node_requests(self) -> Requests:
-        """Requests as a node accounts for them once the pod is on it (status of an in-place resize included)."""
-        if not self._has_status:
-            return self.requests
-        found: Requests | None = self._caches.get("node_requests")
-        if found is None:
-            found = self._caches["node_requests"] = share(tracked(pod_requests(self.pod, use_status=True)))
-        return found
+        """Requests as a node accounts for them once the pod is on it."""
+        return self.shape.node_requests
 
     @property
     def nonzero(self) -> tuple[int, int]:
         """(milli cpu, memory bytes) with 100m and 200Mi for containers that ask for none."""
-        found: tuple[int, int] | None = self._caches.get("nonzero")
-        if found is None:
-            found = self._caches["nonzero"] = share(nonzero_requests(self.pod, use_status=self._has_status))
-        return found
-
-    @property
-    def _has_status(self) -> bool:
-        status = self.pod.status
-        return bool(status.container_statuses or status.init_container_statuses or status.resources)
+        return self.shape.nonzero
 
     @property
     def ports(self) -> tuple[HostPort, ...]:
-        found: tuple[HostPort, ...] | None = self._caches.get("ports")
-        if found is None:
-            found = self._caches["ports"] = share(host_ports(self.pod))
-        return found
+        return self.shape.ports
 
     @property
     def node_name(self) -> str:
@@ -252,31 +284,32 @@ class PlacedPod:
     )
 
     def __init__(self, info: PodInfo, node_name: str) -> None:
+        meta, spec, status, shape = info.pod.metadata, info.pod.spec, info.pod.status, info.shape
         self.key = info.key
         self.uid = info.uid
         self.namespace = info.namespace
         self.name = info.name
         self.node_name = node_name
-        self.labels = share_labels(info.labels)
+        self.labels = share_labels(info.labels) if info.labels else _NO_LABELS
         self.priority = info.priority
-        self.node_requests = info.node_requests
-        self.nonzero = info.nonzero
-        self.ports = info.ports
-        self.scheduler_name = info.scheduler_name
-        self.resource_version = info.resource_version
-        self.nominated_node_name = info.nominated_node_name
-        self.terminating = info.terminating
-        self.start_time = info.start_time
-        self.gated = info.gated
+        self.node_requests = shape.node_requests
+        self.nonzero = shape.nonzero
+        self.ports = shape.ports
+        self.scheduler_name = spec.scheduler_name
+        self.resource_version = meta.resource_version
+        self.nominated_node_name = status.nominated_node_name
+        self.terminating = meta.deletion_timestamp is not None
+        self.start_time = seconds(status.start_time) if status.start_time else None
+        self.gated = bool(spec.scheduling_gates)
         self.generation = info.generation
-        self.claim_statuses = info.claim_statuses
-        self.tolerations = info.tolerations
+        self.claim_statuses = (status.resource_claim_statuses or (), status.extended_resource_claim_status)
+        self.tolerations = share(spec.tolerations) if spec.tolerations else ()
         self.affinity_terms = info.affinity_terms
-        self.volumes = tuple(v for v in info.volumes if _matters(v)) if info.volumes else ()
-        self.resource_claims = info.resource_claims
-        self.conditions = info.conditions
+        self.volumes = tuple(v for v in spec.volumes if _matters(v)) if spec.volumes else ()
+        self.resource_claims = spec.resource_claims or ()
+        self.conditions = status.conditions or ()
         self.group = info.group
-        self.owner = info.owner
+        self.owner = meta.controller() if meta.owner_references else None
         self.row = -1
         self.sequence = 0  # order of arrival on its node
 

@@ -14,10 +14,10 @@ _CONTAINER_REQUESTS = "noderesources/container-requests"
 def container_requests(pod: PodInfo) -> dict[str, int]:
     """The incoming pod's request as Fit scores it: containers with 100m and 200Mi where they ask for nothing, plus
     overhead. Pod-level requests are passed over, as the reference's scorer does."""
-    found: dict[str, int] | None = pod.cached(_CONTAINER_REQUESTS)
+    memo = pod.shape.memo
+    found: dict[str, int] | None = memo.get(_CONTAINER_REQUESTS)
     if found is None:
-        found = pod_requests(pod.pod, pod_level=False, defaults=NONZERO_DEFAULTS)
-        pod.cache(_CONTAINER_REQUESTS, found)
+        found = memo[_CONTAINER_REQUESTS] = pod_requests(pod.pod, pod_level=False, defaults=NONZERO_DEFAULTS)
     return found
 
 

@@ -36,20 +36,21 @@ class NodeResourcesBalancedAllocation:
     def __init__(self, args: Any, handle: Any) -> None:
         args = args or NodeResourcesBalancedAllocationArgs.default()
         self._resources = [r.name for r in args.resources or ()]
+        self._memo = f"{_REQUESTS}/{','.join(self._resources)}"
 
     def fragment(self, pod: PodInfo) -> Hashable:
-        return tuple(self._request(pod))
+        return self._request(pod)
 
-    def _request(self, pod: PodInfo) -> list[int]:
+    def _request(self, pod: PodInfo) -> tuple[int, ...]:
         """What the pod asks of each listed resource (plain requests: pod-level and status count, defaults do not)."""
-        found: list[int] | None = pod.cached(_REQUESTS)
+        memo = pod.shape.memo
+        found: tuple[int, ...] | None = memo.get(self._memo)
         if found is None:
             # node_requests drops resources the scheduler does not track; a listed one may be among those.
             tracked = dict(pod.node_requests)
             if any(name not in tracked for name in self._resources):
                 tracked = pod_requests(pod.pod, use_status=True)
-            found = [tracked.get(name, 0) for name in self._resources]
-            pod.cache(_REQUESTS, found)
+            found = memo[self._memo] = tuple([tracked.get(name, 0) for name in self._resources])
         return found
 
     def pre_score(self, state: CycleState, pod: PodInfo, view: View) -> Status:
