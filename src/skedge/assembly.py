@@ -123,7 +123,15 @@ def build(
     gates = gates or FeatureGates()
     rng = rng or random.Random()
     cache = Cache()
-    handle = Handle(table=cache.table, listers=listers or Listers(), gates=gates, clock=clock, rng=rng, ports=ports)
+    handle = Handle(
+        table=cache.table,
+        listers=listers or Listers(),
+        gates=gates,
+        clock=clock,
+        rng=rng,
+        ports=ports,
+        pod_lister=pod_lister,
+    )
     handle.hooks = hooks or handle.hooks
     profiles = build_profiles(config, registry(out_of_tree), handle)
     generic_workload = gates.enabled("GenericWorkload")

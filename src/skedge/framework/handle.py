@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from skedge.clock import Clock
 from skedge.framework.plugin import Nominator
 from skedge.framework.ports import Ports, Preemptor
 from skedge.snapshot.counters import Counters
 from skedge.snapshot.nodes import NodeTable
+from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.stores.store import Store, by_namespace
 from skedge.telemetry.hooks import SchedulerHooks
+
+T = TypeVar("T")
 
 
 class Listers:
@@ -52,6 +56,7 @@ class Handle:
         ports: Ports | None,
         nominator: Nominator | None = None,
         hooks: SchedulerHooks | None = None,
+        pod_lister: Callable[[str], PodInfo | PlacedPod | None] | None = None,
     ) -> None:
         self.table = table
         self.listers = listers
@@ -64,3 +69,11 @@ class Handle:
         self.hooks = hooks or SchedulerHooks()
         self.preemptor: Preemptor | None = None
         """None where nothing is to happen (simulation)."""
+        self.pod_lister = pod_lister
+        self._shared: dict[Callable[[Handle], Any], Any] = {}
+
+    def shared(self, make: Callable[[Handle], T]) -> T:
+        """What plugins of all profiles have in common: made when one first asks for it, from this handle."""
+        if make not in self._shared:
+            self._shared[make] = make(self)
+        return cast(T, self._shared[make])

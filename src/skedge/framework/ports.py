@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from skedge.snapshot.pods import PlacedPod, PodInfo
@@ -52,13 +52,43 @@ class Preemptor(Protocol):
         """Whether victims of the pod are still to be told to go."""
 
 
+class Signal(Protocol):
+    """Wakes one waiter."""
+
+    def set(self) -> None: ...
+
+    async def wait(self, seconds: float) -> None:
+        """Returns when `set` was called since the last wait, at the latest after so many seconds."""
+
+
+class ObjectWriter(Protocol):
+    """Writes volumes and claims back whole."""
+
+    async def update(self, kind: str, obj: Any, change: Callable[[dict[str, Any]], None]) -> Any:
+        """Sends the object as the server last showed it, all its fields, with a change made on its JSON.
+
+        The server refuses when its version is another than that of `obj`. Returns the object as written; raises what
+        went wrong, with a message for users.
+        """
+
+    def signal(self) -> Signal: ...
+
+
 class Ports:
     """The ports of one scheduler, filled in by whoever assembles it."""
 
-    __slots__ = ("binder", "events", "evictor", "patcher")
+    __slots__ = ("binder", "events", "evictor", "objects", "patcher")
 
-    def __init__(self, binder: Binder, patcher: PodPatcher, evictor: Evictor, events: EventRecorder) -> None:
+    def __init__(
+        self,
+        binder: Binder,
+        patcher: PodPatcher,
+        evictor: Evictor,
+        events: EventRecorder,
+        objects: ObjectWriter | None = None,
+    ) -> None:
         self.binder = binder
         self.patcher = patcher
         self.evictor = evictor
         self.events = events
+        self.objects = objects

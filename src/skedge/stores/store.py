@@ -14,7 +14,7 @@ T = TypeVar("T")
 def key_of(obj: Any) -> str:
     """`namespace/name`, or the name alone where there is no namespace."""
     meta = obj.metadata
-    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name  # type: ignore[no-any-return]
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
 class Store(Generic[T]):
@@ -25,6 +25,8 @@ class Store(Generic[T]):
         self._indexers = dict(indexers or {})
         self._indexes: dict[str, dict[str, dict[str, T]]] = {name: {} for name in self._indexers}
         self.version = 0
+        self.observers: list[Callable[[T | None, T | None], None]] = []
+        """Called with (old, new) after each change: how what is derived from objects follows them."""
 
     def set(self, obj: T) -> T | None:
         """Adds or replaces; returns the object that was there."""
@@ -38,6 +40,8 @@ class Store(Generic[T]):
             for value in values_of(obj):
                 index.setdefault(value, {})[key] = obj
         self.version += 1
+        for observer in self.observers:
+            observer(old, obj)
         return old
 
     def delete(self, obj: T) -> T | None:
@@ -47,6 +51,8 @@ class Store(Generic[T]):
         if old is not None:
             self._unindex(key, old)
             self.version += 1
+            for observer in self.observers:
+                observer(old, None)
         return old
 
     def _unindex(self, key: str, obj: T) -> None:

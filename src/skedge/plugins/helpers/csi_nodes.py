@@ -1,0 +1,95 @@
+"""What CSINodes say of their nodes, as columns: volume limits, installed drivers, migrated in-tree plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from skedge.api.storage import CSINode
+from skedge.framework.handle import Handle
+from skedge.plugins.helpers.csi_translation import IN_TREE, MIGRATED_PLUGINS
+from skedge.snapshot.arith import Bools, Ints
+from skedge.snapshot.changes import Aspect
+
+NO_LIMIT: Final = np.iinfo(np.int64).max
+
+
+class CsiNodes:
+    """Arrays of table capacity, each made when a CSINode first mentions its name; current once `sync` returned."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._table = handle.table
+        self._store = handle.listers.csi_nodes
+        self._position = -1
+        self._changed: set[str] = set()
+        self.limits: dict[str, Ints] = {}
+        """Driver -> highest number of volumes."""
+        self.installed: dict[str, Bools] = {}
+        """Driver -> whether it is on the node."""
+        self.migrated: dict[str, Bools] = {}
+        """In-tree plugin -> whether the node leaves its volumes to the CSI driver."""
+        self.moved: list[Callable[[int], None]] = []
+        """Called with a row whose node, or whose migrated plugins, changed."""
+        self._store.observers.append(self._csi_node_changed)
+
+    def _csi_node_changed(self, old: CSINode | None, new: CSINode | None) -> None:
+        obj = new if new is not None else old
+        assert obj is not None
+        self._changed.add(obj.metadata.name)
+
+    def sync(self) -> None:
+        table = self._table
+        if self._position == table.log.position and not self._changed:
+            return
+        rows = table.log.since(self._position, Aspect.NODE) if self._position >= 0 else None
+        self._position = table.log.position
+        todo = set(range(table.size)) if rows is None else rows
+        todo |= {row for name in self._changed if (row := table.row_of.get(name)) is not None}
+        self._changed.clear()
+        for row in todo:
+            self._refresh(row)
+
+    def _refresh(self, row: int) -> None:
+        node = self._table.nodes[row]
+        found = None if node is None else self._store.get(node.metadata.name)
+        drivers = (found.spec.drivers or ()) if found is not None else ()
+        limits = {
+            driver.name: driver.allocatable.count
+            for driver in drivers
+            if driver.allocatable is not None and driver.allocatable.count is not None
+        }
+        self._write(self.limits, row, limits, NO_LIMIT)
+        self._write(self.installed, row, {driver.name: True for driver in drivers}, False)
+        self._write(self.migrated, row, dict.fromkeys(migrated_plugins(found), True), False)
+        for callback in self.moved:
+            callback(row)
+
+    def _write(self, columns: dict[str, Any], row: int, values: dict[str, Any], absent: Any) -> None:
+        for name in values:
+            if name not in columns:
+                columns[name] = np.full(self._table.capacity, absent)
+        for name, column in columns.items():
+            if len(column) < self._table.capacity:
+                grown = np.full(self._table.capacity, absent)
+                grown[: len(column)] = column
+                columns[name] = column = grown
+            column[row] = values.get(name, absent)
+
+    def has_migrated(self, plugin: str, row: int) -> bool:
+        column = self.migrated.get(plugin)
+        return column is not None and row < len(column) and bool(column.item(row))
+
+    def migrated_rows(self, plugin: str, view: Any) -> Any:
+        """Whether each row of the view leaves the plugin's volumes to the CSI driver; True or False where all agree."""
+        column = self.migrated.get(plugin)
+        return False if column is None else view.pick(column)
+
+
+def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
+    """The in-tree plugins that a node has migrated, of those it has a say in."""
+    if csi_node is None:
+        return frozenset()
+    text = (csi_node.metadata.annotations or {}).get(MIGRATED_PLUGINS, "")
+    return frozenset(name for name in text.split(",") if name in IN_TREE and IN_TREE[name].switchable)
