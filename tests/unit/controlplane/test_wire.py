@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from wire_replay import FILES, replay
 
 # Steps that do not pass yet, with the reason. One that passes must be taken off this list.
