@@ -97,6 +97,7 @@ def build_profiles(
             points,
             handle.table,
             percentage_of_nodes_to_score=config.percentage_of_nodes_to_score if percentage is None else percentage,
+            run_all_filters=entry.run_all_filters,
         )
     return profiles
 

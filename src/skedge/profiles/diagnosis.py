@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -23,10 +23,11 @@ class Codes(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Rows that were rejected for the same reasons by the same plugin."""
+    """Rows that were rejected for the same reasons by the same plugin, or by the same `plugins` where all are asked."""
 
     status: Status
     rows: Ints
+    plugins: tuple[str, ...] = ()
 
 
 class Diagnosis:
@@ -42,6 +43,7 @@ class Diagnosis:
         self.narrowing: frozenset[str] = frozenset()  # plugins that narrowed the search
         self.rows: Ints = np.zeros(0, np.int64)  # nodes that were looked at
         self.filters: list[Codes] = []
+        self.every = False  # every plugin has its say about a node, not only the first that rejects it
         self.explicit: dict[int, Status] = {}  # statuses that are in no codes (extenders)
         self.crowded: tuple[Ints, list[Codes]] | None = None  # rows as if nominated pods were there: these come first
         self.post_filter_message = ""
@@ -49,7 +51,10 @@ class Diagnosis:
         self._groups: list[Group] | None = None
 
     def groups(self) -> list[Group]:
-        """Rejected nodes, grouped by plugin and reasons; each node once, under the first plugin that rejected it."""
+        """Rejected nodes, grouped by plugin and reasons; each node once, under the first plugin that rejected it.
+
+        With `every` a node's group has the reasons of all plugins that rejected it, and the worst of their codes.
+        """
         if self._groups is None:
             self._groups = list(self._find_groups())
         return self._groups
@@ -69,6 +74,9 @@ class Diagnosis:
 
     def _by_codes(self, rows: Ints, filters: list[Codes], open_: Bools) -> Iterator[Group]:
         """Groups of the rows that are open; rejected ones are closed."""
+        if self.every and filters:
+            yield from self._by_all_codes(rows, filters, open_)
+            return
         for plugin, codes in filters:
             rejected = open_ & (codes != 0)
             if not rejected.any():
@@ -77,6 +85,22 @@ class Diagnosis:
             for code in np.unique(codes[rejected]).tolist():
                 status = plugin.filter_status(self.state, self.pod, code).by(plugin.name)
                 yield Group(status, rows[rejected & (codes == code)])
+
+    def _by_all_codes(self, rows: Ints, filters: list[Codes], open_: Bools) -> Iterator[Group]:
+        table = np.stack([codes for _, codes in filters])
+        rejected = open_ & (table != 0).any(axis=0)
+        if not rejected.any():
+            return
+        open_ &= ~rejected
+        combinations, which = np.unique(table[:, rejected], axis=1, return_inverse=True)
+        for i, column in enumerate(combinations.T.tolist()):
+            statuses = [
+                plugin.filter_status(self.state, self.pod, code).by(plugin.name)
+                for (plugin, _), code in zip(filters, column, strict=True)
+                if code
+            ]
+            group = rows[rejected][which.reshape(-1) == i]
+            yield Group(merged(statuses), group, tuple(status.plugin for status in statuses))
 
     def node_statuses(self) -> dict[str, Status]:
         """Status of each node that was looked at and rejected, by name."""
@@ -98,7 +122,7 @@ class Diagnosis:
 
     @property
     def unschedulable_plugins(self) -> set[str]:
-        plugins = set(self.narrowing) | {g.status.plugin for g in self.groups()}
+        plugins = set(self.narrowing) | {name for g in self.groups() for name in g.plugins or (g.status.plugin,)}
         if self.pre_filter is not None:
             plugins.add(self.pre_filter.plugin)
         plugins.discard("")
@@ -133,6 +157,16 @@ class FitError(Exception):
 
     def __str__(self) -> str:
         return self.diagnosis.message()
+
+
+_BY_WEIGHT: Final = (Code.UNSCHEDULABLE, Code.PENDING, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.ERROR)
+
+
+def merged(statuses: Sequence[Status]) -> Status:
+    """One status for what several plugins said of a node: the worst code, all reasons, the first plugin's name."""
+    worst = max((status.code for status in statuses), key=_BY_WEIGHT.index)
+    reasons = (reason for status in statuses for reason in status.all_reasons())
+    return Status(worst, *reasons, plugin=statuses[0].plugin)
 
 
 def unresolvable(codes: Ints) -> Bools:

@@ -59,11 +59,13 @@ class Profile:
         table: NodeTable,
         *,
         percentage_of_nodes_to_score: int | None = None,
+        run_all_filters: bool = False,
         cache_bytes: int = 128 << 20,
     ) -> None:
         self.name = name
         self.table = table
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        self.run_all_filters = run_all_filters
 
         def at(point: str) -> tuple[Any, ...]:
             return tuple(enabled.plugin for enabled in points.get(point, ()))

@@ -41,6 +41,7 @@ class Search:
         self.standing: Standing = profile.standing(pod)
         self.state = CycleState(parent=self.standing.state)
         self.diagnosis = Diagnosis(self.table, self.state, pod, self.table.count)
+        self.diagnosis.every = profile.run_all_filters
         self.rows: Ints = np.zeros(0, np.int64)
         self.skip_filter = self.state.skip_filter = set(self.standing.state.skip_filter)
         self.skip_score = self.state.skip_score = set(self.standing.state.skip_score)
@@ -142,7 +143,7 @@ class Search:
             try:
                 codes = np.broadcast_to(plugin.filter(self.state, self.pod, view), (size,))
             except PluginError:
-                if mask.any():
+                if mask.any() or self.profile.run_all_filters:
                     raise
                 continue  # no node comes as far as this plugin
             others.append(Codes(plugin, codes))
