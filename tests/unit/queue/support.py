@@ -63,6 +63,14 @@ def pod(
     return PodInfo(Pod(meta, spec, PodStatus(nominated_node_name=nominated)))
 
 
+def record(name: str = "p", timestamp: float = 0.0, **fields: object) -> QueuedPodInfo:
+    """A queue's record of a pod that went through what `fields` say."""
+    made = QueuedPodInfo(pod(name), timestamp)
+    for field, value in fields.items():
+        setattr(made, field, value)
+    return made
+
+
 def priority_sort(priority: int, timestamp: float, _: PodInfo) -> tuple[int, float]:
     return -priority, timestamp
 
