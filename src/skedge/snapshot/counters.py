@@ -7,8 +7,7 @@ of its labels, and lives while it is used (bounded in bytes). `Holders` exist wh
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from enum import Enum
 from typing import Any, Final, Protocol
 
@@ -16,7 +15,8 @@ import numpy as np
 
 from skedge.snapshot.affinity_terms import NO_LABELS, PodTerms, Scope, Term
 from skedge.snapshot.counters_index import Postings, SelectorIndex
-from skedge.snapshot.counters_rows import Domains, RowCounts, Rule
+from skedge.snapshot.counters_recent import Recent
+from skedge.snapshot.counters_rows import Domains, DomainSums, RowCounts, Rule
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PlacedPod
 
@@ -45,19 +45,19 @@ class Kind(Enum):
 class PodCount(RowCounts):
     """Pods per row that belong to all of some scopes; `live` leaves out pods that are being deleted."""
 
-    __slots__ = ("_live", "names", "scopes", "selectors", "version")
+    __slots__ = ("live", "names", "scopes", "selectors", "version")
 
-    def __init__(self, table: NodeTable, scopes: tuple[Scope, ...], live: bool) -> None:
-        super().__init__(table)
+    def __init__(self, table: NodeTable, kept: Recent[DomainSums], scopes: tuple[Scope, ...], live: bool) -> None:
+        super().__init__(table, kept)
         self.scopes = scopes
         self.selectors = tuple(scope.selector for scope in scopes)
-        self._live = live
+        self.live = live
         self.names: tuple[Names, ...] = ()
         self.version = -1  # of the namespaces that `names` were read from
 
     def counts(self, pod: PlacedPod) -> bool:
         """Whether a pod is counted."""
-        if self._live and pod.terminating:
+        if self.live and pod.terminating:
             return False
         return self.holds(pod.namespace, pod.labels, self.names)
 
@@ -78,8 +78,8 @@ class Holders(RowCounts):
 
     __slots__ = ("key", "term", "weight")
 
-    def __init__(self, table: NodeTable, key: tuple[Kind, int, Term]) -> None:
-        super().__init__(table)
+    def __init__(self, table: NodeTable, kept: Recent[DomainSums], key: tuple[Kind, int, Term]) -> None:
+        super().__init__(table, kept)
         self.key = key
         _, self.weight, self.term = key
 
@@ -87,15 +87,16 @@ class Holders(RowCounts):
 class Counters:
     """See the module's docstring. One for a table; it follows the table's pods from the start."""
 
-    LIMIT: Final = 96 << 20  # bytes of pod counts and of domains, each
+    LIMIT: Final = 48 << 20  # bytes of pod counts, of domains and of sums, each
 
     def __init__(self, table: NodeTable, namespaces: Namespaces) -> None:
         self.table = table
         self._namespaces = namespaces
         self._postings = Postings(table)
-        self._counts = _Recent(self.LIMIT, self._forget)
+        self._sums: Recent[DomainSums] = Recent(self.LIMIT, DomainSums.drop)
+        self._counts: Recent[PodCount] = Recent(self.LIMIT, self._forget)
         self._count_index: SelectorIndex[PodCount] = SelectorIndex()
-        self._domains = _Recent(self.LIMIT)
+        self._domains: Recent[Domains] = Recent(self.LIMIT)
         self._holders: dict[tuple[Kind, int, Term], Holders] = {}
         self._holder_index: dict[Kind, SelectorIndex[Holders]] = {kind: SelectorIndex() for kind in Kind}
         self._names: dict[Scope, tuple[int, Names]] = {}
@@ -109,9 +110,9 @@ class Counters:
     def pods(self, scopes: tuple[Scope, ...], *, live: bool = False) -> PodCount:
         """The count of pods that belong to all the scopes, current."""
         key = (scopes, live)
-        count: PodCount | None = self._counts.get(key)
+        count = self._counts.get(key)
         if count is None:
-            count = PodCount(self.table, scopes, live)
+            count = PodCount(self.table, self._sums, scopes, live)
             count.names = tuple(self.names(scope) for scope in scopes)
             count.version = self._namespaces.version
             if not any(selector.nothing for selector in count.selectors):
@@ -129,7 +130,7 @@ class Counters:
     ) -> Domains:
         """Domains of a topology key. `fragment` says what the rule depends on: equal fragments, equal rules."""
         at = (key, fragment, empty_for_missing)
-        found: Domains | None = self._domains.get(at)
+        found = self._domains.get(at)
         if found is None:
             found = Domains(self.table, key, rule, empty_for_missing)
             self._domains.put(at, found)
@@ -194,10 +195,11 @@ class Counters:
         for key in _keys(pod.affinity_terms):
             holders = self._holders.get(key)
             if holders is None:
-                holders = self._holders[key] = Holders(self.table, key)
+                holders = self._holders[key] = Holders(self.table, self._sums, key)
                 self._holder_index[key[0]].add(holders, (holders.term.scope.selector,))
             holders.bump(row, sign)
             if not holders.total:
+                holders.drop_sums()
                 del self._holders[key]
                 self._holder_index[key[0]].remove(holders, (holders.term.scope.selector,))
 
@@ -212,7 +214,7 @@ class Counters:
             if before is not None and after is not None:  # both or neither: that depends on the scope alone
                 differing |= before ^ after
         for pod in self._postings.pods(frozenset(differing), count.selectors):
-            if count._live and pod.terminating:
+            if count.live and pod.terminating:
                 continue
             change = count.holds(pod.namespace, pod.labels, new) - count.holds(pod.namespace, pod.labels, old)
             if change:
@@ -221,6 +223,7 @@ class Counters:
 
     def _forget(self, count: PodCount) -> None:
         self._count_index.remove(count, count.selectors)
+        count.drop_sums()
 
     # --- checking -----------------------------------------------------------------------------------------------------
 
@@ -229,22 +232,21 @@ class Counters:
             "pod_counts": len(self._counts),
             "held_terms": len(self._holders),
             "domains": len(self._domains),
-            "bytes": self._counts.nbytes + self._domains.nbytes + sum(each.nbytes for each in self._holders.values()),
+            "sums": len(self._sums),
+            "bytes": self._counts.nbytes
+            + self._domains.nbytes
+            + self._sums.nbytes
+            + sum(each.nbytes for each in self._holders.values()),
         }
 
     def validate(self) -> None:
         """Raises AssertionError when a counter is not what the table's pods make of it. Slow."""
         pods = [pod for of_row in self.table.pods for pod in of_row.values()]
         self._postings.validate()
-        for (scopes, live), count in self._counts.items():
-            self.pods(scopes, live=live)
-            names = tuple(self.names(scope) for scope in scopes)
-            rows = [
-                pod.row
-                for pod in pods
-                if not (live and pod.terminating) and count.holds(pod.namespace, pod.labels, names)
-            ]
-            _check(count, rows, f"pods of {scopes}")
+        for count in self._counts.values():
+            assert self.pods(count.scopes, live=count.live) is count
+            assert count.names == tuple(self.names(scope) for scope in count.scopes)
+            _check(count, [pod.row for pod in pods if count.counts(pod)], f"pods of {count.scopes}")
         held: dict[tuple[Kind, int, Term], list[int]] = {}
         for pod in pods:
             for key in _keys(pod.affinity_terms):
@@ -290,42 +292,3 @@ def _common(names: tuple[Names, ...]) -> Names:
     """Namespaces that all of these have."""
     given = [each for each in names if each is not None]
     return frozenset.intersection(*given) if given else None
-
-
-class _Recent:
-    """Values with `nbytes`, least recently used first out when they are too large together."""
-
-    def __init__(self, limit: int, dropped: Callable[[Any], None] | None = None) -> None:
-        self._limit = limit
-        self._dropped = dropped
-        self._entries: OrderedDict[Hashable, Any] = OrderedDict()
-        self._added = 0
-        self.nbytes = 0
-
-    def get(self, key: Hashable) -> Any:
-        found = self._entries.get(key)
-        if found is not None:
-            self._entries.move_to_end(key)
-        return found
-
-    def put(self, key: Hashable, value: Any) -> None:
-        self._entries[key] = value
-        self.nbytes += value.nbytes
-        self._added += 1
-        if self.nbytes <= self._limit and self._added % 1024:
-            return
-        self.nbytes = sum(entry.nbytes for entry in self._entries.values())  # entries grow while they are kept
-        while self.nbytes > self._limit and len(self._entries) > 1:
-            _, gone = self._entries.popitem(last=False)
-            self.nbytes -= gone.nbytes
-            if self._dropped is not None:
-                self._dropped(gone)
-
-    def items(self) -> Any:
-        return list(self._entries.items())
-
-    def values(self) -> Any:
-        return list(self._entries.values())
-
-    def __len__(self) -> int:
-        return len(self._entries)

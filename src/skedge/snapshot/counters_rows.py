@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from skedge.snapshot.arith import Ints
 from skedge.snapshot.changes import Aspect
+from skedge.snapshot.counters_recent import Recent
 from skedge.snapshot.nodes import LabelColumn, NodeTable
 from skedge.snapshot.views import Rows
 
 _SPARSE_SHARE: Final = 24  # a dict entry takes about the room of so many int32
 _JOURNAL: Final = 512
-_MAX_SUMS: Final = 8
 
 Ids = NDArray[np.int32]
 Rule = Callable[[Rows], Any]
@@ -29,10 +29,11 @@ Rule = Callable[[Rows], Any]
 class RowCounts:
     """See the module's docstring. `total` is the sum over all rows, ghosts included."""
 
-    __slots__ = ("_base", "_dense", "_journal", "_sparse", "_sums", "_table", "total")
+    __slots__ = ("_base", "_dense", "_journal", "_kept", "_sparse", "_sums", "_table", "total")
 
-    def __init__(self, table: NodeTable) -> None:
+    def __init__(self, table: NodeTable, kept: Recent[DomainSums]) -> None:
         self._table = table
+        self._kept = kept
         self._sparse: dict[int, int] = {}
         self._dense: Ids | None = None
         self._journal: list[tuple[int, int]] = []
@@ -42,8 +43,7 @@ class RowCounts:
 
     @property
     def nbytes(self) -> int:
-        own = 600 + (self._dense.nbytes if self._dense is not None else 100 * len(self._sparse))
-        return own + sum(sums.by_domain.nbytes for sums in self._sums.values())
+        return 600 + (self._dense.nbytes if self._dense is not None else 100 * len(self._sparse))
 
     def bump(self, row: int, delta: int) -> None:
         """Adds to a row's number."""
@@ -102,11 +102,22 @@ class RowCounts:
         """The sums over domains, current."""
         found = self._sums.get(domains)
         if found is None:
-            if len(self._sums) >= _MAX_SUMS:
-                del self._sums[next(iter(self._sums))]
             found = self._sums[domains] = DomainSums(self, domains)
-        found.sync()
+            found.sync()
+            self._kept.put(found, found)
+        else:
+            self._kept.get(found)
+            found.sync()
         return found
+
+    def forget_sums(self, domains: Domains) -> None:
+        del self._sums[domains]
+
+    def drop_sums(self) -> None:
+        """Takes the sums out of what is kept, when the numbers are not needed any more."""
+        for sums in self._sums.values():
+            self._kept.pop(sums)
+        self._sums.clear()
 
 
 class Domains:
@@ -199,6 +210,14 @@ class DomainSums:
         self._position = -1
         self._minimum: int | None = None
         self.by_domain: Ints = np.empty(0, np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        return 400 + self.by_domain.nbytes
+
+    def drop(self) -> None:
+        """Nobody asks for these sums any more."""
+        self._counts.forget_sums(self._domains)
 
     def sync(self) -> None:
         counts, domains = self._counts, self._domains

@@ -16,6 +16,7 @@ from skedge.snapshot import counters as counters_module
 from skedge.snapshot.affinity_terms import NO_TERMS, Scope, pod_terms, scope_in
 from skedge.snapshot.counters import Counters, Kind
 from skedge.snapshot.counters_index import SelectorIndex, anchor
+from skedge.snapshot.counters_recent import Recent
 from skedge.snapshot.counters_rows import RowCounts
 from skedge.snapshot.nodes import NodeTable
 from skedge.testing.builders import make_node, make_pod
@@ -281,7 +282,7 @@ def test_a_list_with_a_bad_term_is_empty_and_the_others_stay() -> None:
 
 def test_row_counts_stay_while_the_table_grows() -> None:
     table = NodeTable(capacity=2)
-    counts = RowCounts(table)
+    counts = RowCounts(table, Recent(1 << 20))
     counts.bump(0, 2)
     counts.bump(1, 1)
     assert counts.few is None

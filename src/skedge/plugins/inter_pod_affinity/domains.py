@@ -11,7 +11,7 @@ from skedge.snapshot.counters import Counters
 from skedge.snapshot.counters_rows import RowCounts
 from skedge.snapshot.nodes import LabelColumn
 
-_FEW: Final = 16
+_FEW: Final = 64  # so many rows are added one by one, without keeping sums
 
 
 class Tally:
