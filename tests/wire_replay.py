@@ -12,6 +12,8 @@ import gzip
 import json
 import random
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -166,23 +168,27 @@ class Names:
 class Replay:
     """One run over all recordings in order, on one server."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: tuple[str, ...] = FILES) -> None:
+        self.files = files
         self.names = Names()
-        self.problems: dict[str, dict[str, list[str]]] = {name: {} for name in FILES}
+        self.problems: dict[str, dict[str, list[str]]] = {name: {} for name in files}
 
-    async def run(self) -> None:
+    @asynccontextmanager
+    async def started(self) -> AsyncIterator[ControlPlane]:
+        """A server on which all files were replayed."""
         plane = ControlPlane(access=Access(TOKENS), rng=random.Random(1), bookmark_interval=0.3)
         await plane.start()
         try:
             async with aiohttp.ClientSession(plane.url) as session:
                 self.session = session
-                for name in FILES:
+                for name in self.files:
                     await getattr(self, f"before_{name}", _nothing)()
                     seen: dict[int, int] = {}
                     for step in load(name):
                         count = seen[step["step"]] = seen.get(step["step"], 0) + 1
                         key = f"{step['step']}" if count == 1 else f"{step['step']}/{count}"
                         self.problems[name][key] = await self.step(name, step)
+            yield plane
         finally:
             await plane.stop()
 
@@ -237,20 +243,22 @@ class Replay:
                 if answer.status == response["status"]
                 else [f"status: expected {response['status']}, got {answer.status}"]
             )
+            if "stream" not in response:  # kubectl's watches: their events were not recorded
+                return problems
             found: list[Any] = []
             buffer = b""
-            async for chunk in answer.content.iter_any():
-                buffer += chunk
-                *lines, buffer = buffer.split(b"\n")
-                found += [json.loads(line) for line in lines]
-                if len(found) >= len(wanted) and wanted:
-                    break
+            with suppress(TimeoutError):  # one that is to stay silent is listened to for a moment
+                async with asyncio.timeout(5 if wanted else 0.1):
+                    async for chunk in answer.content.iter_any():
+                        buffer += chunk
+                        *lines, buffer = buffer.split(b"\n")
+                        found += [json.loads(line) for line in lines]
+                        if len(found) >= len(wanted):
+                            break
             if buffer.strip():
                 found.append(json.loads(buffer))
         if not any(event["type"] == "BOOKMARK" for event in wanted if "type" in event):
             found = [event for event in found if event.get("type") != "BOOKMARK"]
-        if "stream" not in response:  # kubectl's watches: their events were not recorded
-            return problems
         return problems + difference(comparable(wanted), comparable(found))
 
     # --- steps that were not recorded
@@ -351,7 +359,12 @@ def blank(text: str) -> str:
 def replay() -> dict[str, dict[str, list[str]]]:
     """Problems of every step: file -> step -> differences."""
     run = Replay()
-    asyncio.run(run.run())
+
+    async def all_files() -> None:
+        async with run.started():
+            pass
+
+    asyncio.run(all_files())
     return run.problems
 
 

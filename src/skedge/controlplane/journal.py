@@ -59,7 +59,7 @@ class SqliteJournal:
                     db.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?)", values)
             db.execute("INSERT OR REPLACE INTO state VALUES ('revision', ?)", (last,))
             self._written += len(pending)
-            if self._written >= _TRIM_EVERY:
+            if self._written >= min(_TRIM_EVERY, self._history):
                 self._written = 0
                 db.execute("DELETE FROM log WHERE revision <= ?", (last - self._history,))
             db.execute("COMMIT")
