@@ -127,8 +127,20 @@ class Domains:
     the label count for the domain of the empty value, if some node has that.
     """
 
-    __slots__ = ("_empty", "_empty_for_missing", "_key", "_position", "_rule", "_table", "column", "count", "ids",
-                 "members", "version")  # fmt: skip
+    __slots__ = (
+        "_empty",
+        "_empty_for_missing",
+        "_key",
+        "_position",
+        "_rule",
+        "_table",
+        "column",
+        "count",
+        "covered",
+        "ids",
+        "members",
+        "version",
+    )
 
     READS: Final = int(Aspect.LABELS | Aspect.TAINTS | Aspect.NODE)
 
@@ -145,6 +157,8 @@ class Domains:
         """How many rows count for each domain."""
         self.count = 0
         """How many domains have a row that counts for them."""
+        self.covered = 0
+        """How many rows count for a domain."""
         self.version = 0
         self.sync()
 
@@ -195,6 +209,7 @@ class Domains:
     def _count_members(self) -> None:
         self.members = np.bincount(self.ids + 1, minlength=len(self.column.values) + 1)[1:]
         self.count = int(np.count_nonzero(self.members))
+        self.covered = int(self.members.sum())
         self.version += 1
 
 

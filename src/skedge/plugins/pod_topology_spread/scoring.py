@@ -36,7 +36,9 @@ class SoftConstraints:
         keys = [each.key for each in constraints]
         self._eligibility = Eligibility(pod, keys if require_all else (), comparison)
         self._require_all = require_all
-        self._columns = [counters.table.label_column(key) for key in keys]
+        self._plain = [counters.domains(key) for key in keys]
+        for domains in self._plain:
+            domains.sync()
         self._look_at(view)
         left = view.size if self._ignored is None else view.size - int(np.count_nonzero(self._ignored))
         self._weights = [
@@ -44,30 +46,34 @@ class SoftConstraints:
         ]
 
     def _look_at(self, view: Any) -> None:
-        """Finds the domains of the rows, and which rows are left out for lack of a key (None: no row)."""
+        """Turns to the rows of a view: which are left out for lack of a key (None: no row)."""
         self._view = view
-        self._ids = [view.pick(column.ids) for column in self._columns]
+        self._ids: dict[int, Any] = {}
         self._ignored: Bools | None = None
-        for ids in self._ids if self._require_all else ():
-            lacks = ids < 0
-            if lacks.any():
+        for i, domains in enumerate(self._plain) if self._require_all else ():
+            if domains.covered < view.table.count:
+                lacks = self._domain_ids(i) < 0
                 self._ignored = lacks if self._ignored is None else self._ignored | lacks
+
+    def _domain_ids(self, i: int) -> Any:
+        found = self._ids.get(i)
+        if found is None:
+            found = self._ids[i] = self._view.pick(self._plain[i].column.ids)
+        return found
 
     def _size(self, i: int, left: int) -> int:
         """In how many domains the `left` rows are; rows without the key are in that of the empty value."""
-        column, ids = self._columns[i], self._ids[i]
-        table = self._counters.table
-        domains = self._counters.domains(column.key)
-        domains.sync()
-        present = domains.members[domains.members > 0]
-        others = table.count - left
-        if len(present) and others < present.min() and (self._require_all or int(present.sum()) == table.count):
-            return len(present)  # too few rows are missing for a domain to be
+        domains, count = self._plain[i], self._counters.table.count
+        if domains.count and (self._require_all or domains.covered == count):
+            present = domains.members[domains.members > 0]
+            if count - left < present.min():
+                return domains.count  # too few rows are missing for a domain to be
+        ids, values = self._domain_ids(i), domains.column.values
         if self._ignored is not None:
             ids = ids[~self._ignored]
-        seen = np.zeros(len(column.values) + 1, bool)
+        seen = np.zeros(len(values) + 1, bool)
         seen[ids] = True
-        empty = column.values.get("")
+        empty = values.get("")
         return int(np.count_nonzero(seen)) - int(seen[-1] and empty >= 0 and seen[empty])
 
     def scores(self, view: Any) -> Ints:
@@ -87,11 +93,12 @@ class SoftConstraints:
         """Pods on the node itself, whatever the inclusion policies say."""
         counts = self._view.pick(self._counters.pods((constraint.scope,), live=True).array())
         scores = counts * self._weights[i] + (constraint.max_skew - 1.0)
-        lacks = self._ids[i] < 0
-        return np.where(lacks, 0.0, scores) if lacks.any() else scores
+        if self._plain[i].covered == self._counters.table.count:
+            return scores
+        return np.where(self._domain_ids(i) < 0, 0.0, scores)
 
     def _of_domain(self, i: int, constraint: Constraint) -> Any:
-        eligibility, column = self._eligibility, self._columns[i]
+        eligibility, column = self._eligibility, self._plain[i].column
         domains = self._counters.domains(
             constraint.key,
             rule=eligibility.rule(constraint),
@@ -102,7 +109,7 @@ class SoftConstraints:
         scores = np.zeros(len(column.values) + 1)  # the last one: rows without the key
         scores[: len(sums)] = sums * self._weights[i] + (constraint.max_skew - 1.0)
         scores[len(sums) : -1] = constraint.max_skew - 1.0
-        return scores[self._ids[i]]
+        return scores[self._domain_ids(i)]
 
 
 class SpreadNormalizer:
