@@ -27,7 +27,7 @@ from skedge.config.defaults import default_configuration
 from skedge.config.gates import FeatureGates
 from skedge.config.types import KubeSchedulerConfiguration
 from skedge.framework.handle import Listers
-from skedge.framework.ports import Ports
+from skedge.framework.ports import PodGone, Ports
 from skedge.plugins.registry import Factory
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.telemetry.hooks import SchedulerHooks
@@ -159,7 +159,7 @@ class Harness:
         self.patches.append((pod.key, dict(patch)))
         value = self.json.get(pod.key)
         if value is None:
-            raise LookupError(f'pods "{pod.name}" not found')
+            raise PodGone(f'pods "{pod.name}" not found')
         changed = copy.deepcopy(value)
         status = changed["status"]
         for condition in patch["status"].get("conditions", ()):
