@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ def run(argv: Sequence[str]) -> int:
     parser.add_argument("--nodes", default="10", metavar="N", help="fake nodes, as for `skedge up`")
     parser.add_argument("manifests", nargs="*", type=Path, help="YAML files (default: the examples)")
     arguments = parser.parse_args(argv)
-    configure(level=0)
+    configure().setLevel(logging.WARNING)
     try:
         objects = read_manifests(arguments.manifests) if arguments.manifests else default_manifests()
         return run_loop(_demo(arguments.nodes, objects))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import signal
 import sys
 from collections.abc import Sequence
@@ -25,7 +26,9 @@ def run(argv: Sequence[str]) -> int:
     parser.add_argument("--kubeconfig-out", type=Path, metavar="FILE", help="where to write the kubeconfig")
     parser.add_argument("-v", type=int, default=0, dest="verbosity", metavar="LEVEL", help="verbosity of the scheduler")
     arguments = parser.parse_args(argv)
-    configure(level=arguments.verbosity)
+    handler = configure(level=arguments.verbosity)
+    if not arguments.verbosity:
+        handler.setLevel(logging.WARNING)
     try:
         return run_loop(_up(arguments))
     except (local.LocalError, ClientError) as error:
