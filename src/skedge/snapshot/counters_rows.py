@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from skedge.snapshot.arith import Ints
+from skedge.snapshot.arith import Bools, Ints
 from skedge.snapshot.changes import Aspect
 from skedge.snapshot.counters_recent import Recent
 from skedge.snapshot.nodes import LabelColumn, NodeTable
@@ -79,6 +79,13 @@ class RowCounts:
         for row, number in self._sparse.items():
             out[row] = number
         return out
+
+    def mark(self, rows: Bools) -> None:
+        """Sets the entries of rows that have a number, in an array of shape (capacity,)."""
+        if self._dense is not None:
+            rows |= self.array() != 0
+        elif self._sparse:
+            rows[list(self._sparse)] = True
 
     def _grown(self) -> Ids:
         assert self._dense is not None

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skedge.api.ports import HostPort, any_collide
-from skedge.snapshot.arith import Ints
+from skedge.snapshot.arith import Bools, Ints
 from skedge.snapshot.lookup import Lookup
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PlacedPod
@@ -314,16 +314,33 @@ class DeltaView(Rows):
         self._sums: Sums | None = None
         self._positions: dict[int, int] | None = None
 
-    def deltas(self) -> Iterable[tuple[int, int, PlacedPod]]:
-        """(position in `rows`, 1 or -1, pod) of each pod added or removed."""
+    def deltas(self, among: Bools | None = None) -> Iterable[tuple[int, int, PlacedPod]]:
+        """(position in `rows`, 1 or -1, pod) of each pod added or removed.
+
+        `among` spares a caller who knows where it can matter the rest: of rows with False, the pods that were removed.
+        """
         if self._positions is None:
             self._positions = {row: i for i, row in enumerate(self.rows.tolist())}
+        if among is not None:
+            yield from self._added_and_removed(self._positions, among)
+            return
         for sign, pods_of_row in ((1, self.added), (-1, self.removed)):
             for row, pods in pods_of_row.items():
                 position = self._positions.get(row)
                 if position is not None:
                     for pod in pods:
                         yield position, sign, pod
+
+    def _added_and_removed(self, positions: Mapping[int, int], among: Bools) -> Iterable[tuple[int, int, PlacedPod]]:
+        for row, pods in self.added.items():
+            position = positions.get(row)
+            if position is not None:
+                for pod in pods:
+                    yield position, 1, pod
+        rows = self.rows
+        for position in np.flatnonzero(among).tolist():
+            for pod in self.removed.get(int(rows[position]), ()):
+                yield position, -1, pod
 
     def _summed(self) -> Sums:
         if self._sums is None:

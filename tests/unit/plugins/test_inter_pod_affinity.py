@@ -411,6 +411,9 @@ NEAR_BOTH = pod("own").pod_affinity("zone", {"aaa": "1"}).pod_affinity("zone", {
 FAR = pod("own", service="x").pod_affinity("zone", S, anti=True)
 
 
+BROKEN = pod("own").pod_affinity("zone", {"service": "{{.bad-value.}}"})
+
+
 def there(**labels: str) -> PodBuilder:
     return pod("q", **labels).node("a")
 
@@ -429,6 +432,7 @@ POD_HINTS: dict[str, tuple[PodBuilder, Any, Any, QueueingHint]] = {
     "anti, deleted": (FAR, there(service="s"), None, QUEUE),
     "anti, other deleted": (FAR, there(service="t"), None, SKIP),
     "deleted pod kept this one away": (FAR, there().pod_affinity("zone", {"service": "x"}, anti=True), None, QUEUE),
+    "own terms can not be read": (BROKEN, None, there(), QUEUE),
     "deleted pod kept others away": (FAR, there().pod_affinity("zone", {"service": "y"}, anti=True), None, SKIP),
 }
 
@@ -450,6 +454,7 @@ NODE_HINTS: dict[str, tuple[PodBuilder, Any, Any, QueueingHint]] = {
     "value changes": (NEAR, labelled(zone="1"), labelled(zone="2"), QUEUE),
     "key gained": (NEAR, labelled(), labelled(zone="1"), QUEUE),
     "key kept": (NEAR, labelled(zone="1"), labelled(zone="1", x="1"), SKIP),
+    "own terms can not be read": (BROKEN, labelled(), labelled(x="1"), QUEUE),
     "anti, added": (FAR, None, labelled(), QUEUE),
     "anti, key gained": (FAR, labelled(), labelled(zone="1"), SKIP),
     "anti, key lost": (FAR, labelled(zone="1"), labelled(), QUEUE),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from skedge.framework.plugin import UNRESOLVABLE
 from skedge.plugins.inter_pod_affinity.domains import Tallies
 from skedge.snapshot.affinity_terms import PodTerms
-from skedge.snapshot.arith import Ints
+from skedge.snapshot.arith import Bools, Ints
 from skedge.snapshot.counters import Counters, Holders
 from skedge.snapshot.pods import PodInfo
 from skedge.snapshot.views import DeltaView
@@ -35,11 +36,12 @@ class RequiredTerms:
     Filter looks up flags by domain, a table for each topology key.
     """
 
-    def __init__(self, counters: Counters, pod: PodInfo, matching: Iterable[Holders]) -> None:
+    def __init__(self, counters: Counters, pod: PodInfo, matching: Sequence[Holders]) -> None:
         self._counters = counters
         self._pod = pod
         terms: PodTerms = pod.affinity_terms
         self._existing = Tallies(counters)
+        self._matching = matching
         for holders in matching:
             self._existing.of(holders.term.topology_key).add(holders)
         self._anti = Tallies(counters)
@@ -109,6 +111,15 @@ class RequiredTerms:
         flags[failing] |= _AFFINITY
         return _CODES[flags]
 
+    @cached_property
+    def _of_interest(self) -> Bools:
+        """Rows with a pod that some term is about, or that holds one about this pod."""
+        rows = np.zeros(self._counters.table.capacity, bool)
+        for counts in (*self._matching, *(count for _, count in self._anti_counts), self._all):
+            if counts is not None:
+                counts.mark(rows)
+        return rows
+
     def _deltas(self, view: DeltaView) -> tuple[Ints, Deltas, Deltas]:
         """For each row, how many more pods match all affinity terms, match anti-affinity terms, and hold such terms
         that match the pod; the latter two by topology key."""
@@ -117,7 +128,7 @@ class RequiredTerms:
         existing: Deltas = defaultdict(lambda: np.zeros(view.size, np.int64))
         pod = self._pod
         of_namespace = self._counters.namespace_labels(pod.namespace)
-        for position, sign, other in view.deltas():
+        for position, sign, other in view.deltas(view.pick(self._of_interest)):
             if self._all is not None and self._all.has(other):
                 affine[position] += sign
             for key, count in self._anti_counts:

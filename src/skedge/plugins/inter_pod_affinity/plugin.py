@@ -93,6 +93,8 @@ class InterPodAffinity:
         if not changed.node_name and not changed.nominated_node_name:
             return QueueingHint.QUEUE_SKIP
         terms = pod.affinity_terms
+        if terms.error:
+            return QueueingHint.QUEUE  # what was rejected can not be judged
         if old is None:
             return QueueingHint(_matches_all(terms.affinity, new))
         if new is None:
@@ -103,6 +105,8 @@ class InterPodAffinity:
 
     def after_node_change(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
         terms = pod.affinity_terms
+        if terms.error:
+            return QueueingHint.QUEUE
         after = new.metadata.labels or NO_LABELS
         if old is None:
             return QueueingHint(bool(terms.anti) or any(term.topology_key in after for term in terms.affinity))

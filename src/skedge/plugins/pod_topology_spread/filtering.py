@@ -8,6 +8,7 @@ import numpy as np
 
 from skedge.framework.plugin import UNRESOLVABLE
 from skedge.plugins.pod_topology_spread.constraints import Constraint, Constraints, Eligibility
+from skedge.snapshot.affinity_terms import scope_in
 from skedge.snapshot.arith import Ints
 from skedge.snapshot.counters import Counters
 from skedge.snapshot.counters_rows import DomainSums
@@ -22,7 +23,8 @@ _NO_DOMAIN: Final = (1 << 31) - 1  # the smallest count where no domain exists a
 class HardConstraint:
     """A constraint with the counts of the cycle. Codes are looked up by domain."""
 
-    def __init__(self, constraint: Constraint, sums: DomainSums, matches_itself: bool) -> None:
+    def __init__(self, counters: Counters, constraint: Constraint, sums: DomainSums, matches_itself: bool) -> None:
+        self._counters = counters
         self.constraint = constraint
         self._sums = sums
         self._column = sums.domains.column
@@ -54,7 +56,8 @@ class HardConstraint:
         delta = np.zeros(view.size, np.int64)
         (namespace,) = self.constraint.scope.namespaces
         selector = self.constraint.selector
-        for position, sign, pod in view.deltas():
+        selected = self._counters.pods((scope_in(namespace, selector),)).array()
+        for position, sign, pod in view.deltas(view.pick(selected) > 0):
             if pod.namespace == namespace and selector.matches(pod.labels):
                 delta[position] += sign
         delta[view.pick(self._sums.domains.ids) < 0] = 0
@@ -86,7 +89,7 @@ def hard_constraints(
             constraint.key, rule=eligibility.rule(constraint), fragment=eligibility.fragment(constraint)
         )
         sums = counters.pods((constraint.scope,), live=True).sums(domains)
-        found.append(HardConstraint(constraint, sums, constraint.selector.matches(pod.labels)))
+        found.append(HardConstraint(counters, constraint, sums, constraint.selector.matches(pod.labels)))
     return found
 
 
