@@ -51,6 +51,9 @@ class TaintToleration:
     def filter_status(self, state: CycleState, pod: PodInfo, code: int) -> Status:
         return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON)
 
+    def pre_score(self, state: CycleState, pod: PodInfo, view: View) -> Status:
+        return SUCCESS
+
     def score(self, state: CycleState, pod: PodInfo, view: View) -> Any:
         """Number of PreferNoSchedule taints the pod does not tolerate."""
         tolerations = tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))

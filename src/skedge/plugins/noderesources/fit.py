@@ -100,6 +100,9 @@ class NodeResourcesFit:
         kind = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if code & UNRESOLVABLE else Code.UNSCHEDULABLE
         return Status(kind, *reasons)
 
+    def pre_score(self, state: CycleState, pod: PodInfo, view: View) -> Status:
+        return SUCCESS
+
     def score(self, state: CycleState, pod: PodInfo, view: View) -> Any:
         if not self._resources:
             raise PluginError(RESOURCES_NOT_FOUND)
