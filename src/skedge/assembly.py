@@ -20,6 +20,7 @@ from skedge.config.gates import FeatureGates
 from skedge.config.plugin_args import PLUGIN_ARGS
 from skedge.framework.handle import Handle, Listers
 from skedge.framework.ports import Ports
+from skedge.plugins.legacy.registry import LEGACY
 from skedge.plugins.registry import IN_TREE, Factory
 from skedge.profiles.profile import Enabled, Profile, extends
 from skedge.queue.hints import ProfileQueueing, hint_map
@@ -38,9 +39,14 @@ class Absent:
         pass
 
 
-def registry(out_of_tree: Mapping[str, Factory] | None = None) -> dict[str, Factory]:
-    """In-tree plugins and those of the caller, by name. Raises ConfigError for a name both have."""
+def registry(out_of_tree: Mapping[str, Factory] | None = None, *, legacy: bool = False) -> dict[str, Factory]:
+    """In-tree plugins and those of the caller, by name; with `legacy` also those that only a Policy can ask for.
+
+    Raises ConfigError for a name that is given twice.
+    """
     merged: dict[str, Factory] = {name: IN_TREE.get(name, Absent) for name in names.IN_TREE_PLUGINS}
+    if legacy:
+        merged.update(LEGACY)
     build_checks.merge_registries(merged, dict(out_of_tree or {}))
     return merged
 
@@ -134,7 +140,7 @@ def build(
         pod_lister=pod_lister,
     )
     handle.hooks = hooks or handle.hooks
-    profiles = build_profiles(config, registry(out_of_tree), handle)
+    profiles = build_profiles(config, registry(out_of_tree, legacy=config.legacy_plugins), handle)
     generic_workload = gates.enabled("GenericWorkload")
     queueing = {
         name: ProfileQueueing(

@@ -112,6 +112,20 @@ class DynamicResources:
             return None, Status(Code.ERROR, _NOT_FOUND)
         return None, Status(Code.UNSCHEDULABLE, STILL_NOT_SCHEDULABLE if pod.resource_claims else NOTHING_TO_DEALLOCATE)
 
+    # --- pods that were placed, none of which has claims --------------------------------------------------------------
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """There is nothing to give back."""
+
+    def pre_bind_preflight(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, bool]:
+        return SKIP, True
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        return SUCCESS
+
     # --- waking pods --------------------------------------------------------------------------------------------------
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:

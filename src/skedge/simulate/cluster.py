@@ -91,7 +91,9 @@ class Cluster:
             nominator=self.nominator,
         )
         self.config = config or default_configuration(self.gates)
-        self.profiles: dict[str, Profile] = build_profiles(self.config, registry(), handle)
+        self.profiles: dict[str, Profile] = build_profiles(
+            self.config, registry(legacy=self.config.legacy_plugins), handle
+        )
 
     def put(self, kind: str, obj: Any) -> None:
         """Adds an object, decoded or as JSON value; a kind that nothing reads is passed over.

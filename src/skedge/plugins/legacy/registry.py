@@ -1,0 +1,31 @@
+"""The legacy plugins by name. Upstream (v1.20): `plugins/registry.go`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from skedge.plugins.legacy.node_label import NodeLabel
+from skedge.plugins.legacy.node_prefer_avoid_pods import NodePreferAvoidPods
+from skedge.plugins.legacy.resources import (
+    NodeResourcesLeastAllocated,
+    NodeResourcesMostAllocated,
+    RequestedToCapacityRatio,
+)
+from skedge.plugins.legacy.selector_spread import SelectorSpread
+from skedge.plugins.legacy.service_affinity import ServiceAffinity
+from skedge.plugins.registry import Factory
+
+LEGACY: Final[Mapping[str, Factory]] = {
+    plugin.name: plugin
+    for plugin in (
+        NodeLabel,
+        ServiceAffinity,
+        SelectorSpread,
+        NodePreferAvoidPods,
+        NodeResourcesLeastAllocated,
+        NodeResourcesMostAllocated,
+        RequestedToCapacityRatio,
+    )
+}
+"""The class of a plugin is its factory."""
