@@ -36,11 +36,11 @@ class Api:
         self._cluster = cluster
         self._access = access
 
-    def page(self, target: Target, options: ListOptions) -> reading.Page:
+    async def page(self, target: Target, options: ListOptions) -> reading.Page:
         """One page of a list."""
         if not target.resource.stored:
             raise method_not_supported(target.plural, target.group, "list")
-        return reading.read_page(self._cluster, target, options, reading.selection(target))
+        return await reading.read_page(self._cluster, target, options, reading.selection(target))
 
     def answer(self, target: Target, body: Body, user: User) -> Answer:
         """Do what the request says. Raises ApiError."""

@@ -27,6 +27,7 @@ from skedge.client.rest import RestClient
 from skedge.clock import Clock
 from skedge.controlplane.controllers.base import Context, Controller
 from skedge.controlplane.controllers.deployment import Deployments
+from skedge.controlplane.controllers.node_lifecycle import NodeLifecycle
 from skedge.controlplane.controllers.replicaset import ReplicaSets, ReplicationControllers
 from skedge.controlplane.nodes.fake import FakeNodes
 from skedge.controlplane.nodes.inventory import NodesError, create_nodes, parse_nodes
@@ -37,6 +38,7 @@ CONTROLLERS: tuple[Callable[[Context], Controller], ...] = (
     Deployments,
     ReplicaSets,
     ReplicationControllers,
+    NodeLifecycle,
 )
 
 
@@ -57,21 +59,24 @@ async def run_controllers(
     controller (a bug: what goes wrong with one object is logged and tried again).
     """
     rng = rng or random.Random()
-    async with RestClient.connect(config, user_agent="skedge-controllers", qps=-1, clock=clock, rng=rng) as client:
-        async with CoreEventBroadcaster(client) as events, InformerFactory(client) as factory:
-            context = Context(client, factory, events, rng)
-            running: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = [
-                (each.name, each.run) for each in (make(context) for make in controllers)
-            ]
-            if fake_nodes:
-                running.append(("fake nodes", FakeNodes(context, stages, rng=rng).run))
-            factory.start()
-            await create_nodes(client, nodes)
-            async with asyncio.TaskGroup() as group:
-                for name, run in running:
-                    group.create_task(run(), name=name)
-                await factory.wait_for_sync()
-                started()
+    async with (
+        RestClient.connect(config, user_agent="skedge-controllers", qps=-1, clock=clock, rng=rng) as client,
+        CoreEventBroadcaster(client) as events,
+        InformerFactory(client) as factory,
+    ):
+        context = Context(client, factory, events, rng)
+        running: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = [
+            (each.name, each.run) for each in (make(context) for make in controllers)
+        ]
+        if fake_nodes:
+            running.append(("fake nodes", FakeNodes(context, stages, rng=rng).run))
+        factory.start()
+        await create_nodes(client, nodes)
+        async with asyncio.TaskGroup() as group:
+            for name, run in running:
+                group.create_task(run(), name=name)
+            await factory.wait_for_sync()
+            started()
 
 
 class LocalCluster:
@@ -184,15 +189,16 @@ def main(arguments: list[str] | None = None) -> int:
             asyncio.run(run)
         else:
             uvloop.run(run)
-    except* (NodesError, StageError, ClientError) as group:
-        return _failed(one_line(_first(group)))
-    except* OSError as group:
-        error = _first(group)
-        return _failed(getattr(error, "strerror", None) or one_line(error))
+    except Exception as error:
+        why = _cause(error)
+        if not isinstance(why, NodesError | StageError | ClientError | OSError):
+            raise
+        return _failed((isinstance(why, OSError) and why.strerror) or one_line(why))
     return 0
 
 
-def _first(error: BaseException) -> BaseException:
+def _cause(error: BaseException) -> BaseException:
+    """The error itself, or the first one of a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

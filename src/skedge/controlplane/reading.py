@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,9 @@ _CHANGED = (
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list."
 )
+
+
+_BUDGET = 5_000  # keys looked at between two breaths of the loop
 
 
 def selection(target: Target) -> Selection:
@@ -53,11 +56,11 @@ def get(cluster: Cluster, target: Target) -> Stored:
 class Page:
     """A page of a list and its metadata."""
 
-    items: Sequence[Stored]
+    items: list[Stored]
     meta: JSON
 
 
-def read_page(cluster: Cluster, target: Target, options: ListOptions, chosen: Selection) -> Page:
+async def read_page(cluster: Cluster, target: Target, options: ListOptions, chosen: Selection) -> Page:
     """One page of a list. Raises 410 when history does not reach back, 504 for a revision from the future."""
     collection = cluster.collection(target.resource.storage)
     current = cluster.store.revision
@@ -70,8 +73,16 @@ def read_page(cluster: Cluster, target: Target, options: ListOptions, chosen: Se
         revision = options.revision if options.exact and options.revision else current
         after = ""
     at = None if revision == current else revision
+    items: list[Stored] = []
     try:
-        items, remaining = collection.page(chosen, after, options.limit, at)
+        cursor: str | None = after
+        while cursor is not None:
+            limit = options.limit - len(items) if options.limit else 0
+            found, remaining, cursor = collection.scan(chosen, cursor, limit, at, _BUDGET)
+            items += found
+            if cursor is not None:
+                await asyncio.sleep(0)  # others may write; the list goes on as of its revision
+                at = revision
     except Compacted:
         raise _too_old(after, options, revision) from None
     meta: JSON = {"resourceVersion": str(revision)}

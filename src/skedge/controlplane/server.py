@@ -26,7 +26,7 @@ from skedge.controlplane.journal import SqliteJournal
 from skedge.controlplane.negotiate import Shape, accept, dump_yaml
 from skedge.controlplane.reading import selection
 from skedge.controlplane.request import Target, list_options, parse, split
-from skedge.controlplane.store import Journal, Store, decode, encode
+from skedge.controlplane.store import Journal, Store, Stored, decode, encode
 from skedge.controlplane.tls import ServerTLS
 from skedge.controlplane.views import View
 from skedge.controlplane.watch import BUFFER_LIMIT, Watch, Watches
@@ -209,7 +209,7 @@ class ControlPlane:
     async def _list(self, request: web.BaseRequest, target: Target, shape: Shape) -> web.StreamResponse:
         self.store.flush()
         options = list_options(target, self.store.revision)
-        page = self._api.page(target, options)
+        page = await self._api.page(target, options)
         view = View(target.resource, shape, self.cluster.clock.now, target.query.get("includeObject", ""))
         if shape.as_ == "Table":
             data = view.table(page.items, page.meta)
@@ -226,10 +226,9 @@ class ControlPlane:
         return response
 
     async def _stream_list(
-        self, request: web.BaseRequest, view: View, items: object, meta: dict[str, object]
+        self, request: web.BaseRequest, view: View, items: list[Stored], meta: dict[str, object]
     ) -> web.StreamResponse:
         """A list too long to be put together at once; its objects cannot change any more."""
-        assert isinstance(items, list)
         response = web.StreamResponse(headers=_HEADERS)
         response.enable_chunked_encoding()
         await response.prepare(request)

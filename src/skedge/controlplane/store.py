@@ -50,29 +50,20 @@ _META = (
 )
 
 
-class Stored:
-    """One object at one revision."""
+class Stored(msgspec.Struct, gc=False, eq=False):
+    """One object at one revision. Kept out of the garbage collector's sight, as `Change` is: they are many."""
 
-    __slots__ = ("fields", "key", "labels", "name", "namespace", "raw", "revision", "uid")
+    namespace: str
+    name: str
+    uid: str
+    revision: int
+    raw: bytes
+    labels: dict[str, str]
+    fields: tuple[str, ...]
+    key: str = ""
 
-    def __init__(
-        self,
-        namespace: str,
-        name: str,
-        uid: str,
-        revision: int,
-        raw: bytes,
-        labels: dict[str, str],
-        fields: tuple[str, ...],
-    ) -> None:
-        self.namespace = namespace
-        self.name = name
-        self.key = f"{namespace}/{name}" if namespace else name
-        self.uid = uid
-        self.revision = revision
-        self.raw = raw
-        self.labels = labels
-        self.fields = fields
+    def __post_init__(self) -> None:
+        self.key = f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def load(self) -> JSON:
         """The object, freshly decoded: the caller's own to change."""
@@ -86,16 +77,16 @@ class Stored:
         return Stored(self.namespace, self.name, self.uid, revision, raw, self.labels, self.fields)
 
 
-class Change:
-    """One write: the object after it (of a deletion: the last state under the deletion's revision) and before it."""
+class Change(msgspec.Struct, gc=False, eq=False):
+    """One write: the object after it (of a deletion: the last state under the deletion's revision) and before it.
 
-    __slots__ = ("current", "lines", "previous", "type")
+    `lines` holds encoded watch lines shared by all watchers, by object head.
+    """
 
-    def __init__(self, type: str, current: Stored, previous: Stored | None) -> None:
-        self.type = type
-        self.current = current
-        self.previous = previous
-        self.lines: dict[bytes, bytes] = {}  # encoded watch lines shared by all watchers, by object head
+    type: str
+    current: Stored
+    previous: Stored | None
+    lines: dict[bytes, bytes] = msgspec.field(default_factory=dict)
 
     @property
     def revision(self) -> int:
@@ -265,26 +256,41 @@ class Collection:
         """Selected objects with a key greater than `after`, in key order, at most `limit` (0 = all), and how many keys
         of the namespace follow the last one returned (0 when the page is the last). Raises Compacted.
         """
+        found, remaining, _ = self.scan(selection, after, limit, revision, 0)
+        return found, remaining
+
+    def scan(
+        self, selection: Selection, after: str, limit: int, revision: int | None, budget: int
+    ) -> tuple[list[Stored], int, str | None]:
+        """`page`, but looking at no more than `budget` keys (0 = any number) at a time: the third value is the key to
+        go on after, None when the page is complete.
+        """
         if selection.fields is not None and selection.fields.name is not None and revision is None:
-            return self._named(selection, selection.fields.name, after), 0
-        ordered = self._keys()
+            return self._named(selection, selection.fields.name, after), 0, None
+        objects = self.objects
         overlay: dict[str, Stored | None] = {} if revision is None else self.at(revision)
-        if overlay:
-            ordered = sorted(set(ordered) | set(overlay))
+        ordered = self._keys()
+        gone = [key for key, stored in overlay.items() if stored is not None and key not in objects]
+        if gone:
+            ordered = sorted(ordered + gone)  # merges two runs, in linear time
         prefix = f"{selection.namespace}/" if selection.namespace else ""
         low = bisect_left(ordered, max(prefix, after + "\0") if after else prefix)
         high = bisect_left(ordered, f"{selection.namespace}0") if prefix else len(ordered)  # "0" follows "/"
+        if selection.everything and not limit and not overlay:
+            return [objects[key] for key in ordered[low:high]], 0, None
         found: list[Stored] = []
-        objects = self.objects
+        everything = selection.everything
         for position in range(low, high):
+            if budget and position - low >= budget:
+                return found, 0, ordered[position - 1]
             key = ordered[position]
             stored = overlay[key] if key in overlay else objects.get(key)
-            if stored is not None and (selection.everything or selection.matches(stored)):
+            if stored is not None and (everything or selection.matches(stored)):
                 if limit and len(found) == limit:
-                    left = ordered[position:high]
-                    return found, sum(1 for k in left if k not in overlay or overlay[k] is not None)
+                    absent = sum(1 for k in ordered[position:high] if overlay.get(k, stored) is None) if overlay else 0
+                    return found, high - position - absent, None
                 found.append(stored)
-        return found, 0
+        return found, 0, None
 
     def _named(self, selection: Selection, name: str, after: str) -> list[Stored]:
         if selection.namespace or not any("/" in key for key in self._keys()[:1]):

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from aiohttp import web
 
 from skedge.controlplane.errors import expired
-from skedge.controlplane.store import Change, Collection, Compacted, Selection, Store, Stored, encode
+from skedge.controlplane.store import Change, Collection, Compacted, Selection, Store, encode
 from skedge.controlplane.views import View
 
 BUFFER_LIMIT = 64 << 20  # bytes a slow reader may fall behind
 _SLICE = 500  # objects rendered between two breaths of the loop
+_BUDGET = 5_000  # objects looked at between two breaths of the loop
 
 
 class Watcher:
@@ -115,12 +116,9 @@ class Watch:
         store, collection = self._store, self._collection
         store.flush()
         start = store.revision
-        present: list[Stored] = []
         past: list[Change] = []
         failure: bytes | None = None
-        if initial:
-            present, _ = collection.page(self._selection, "", 0, None)
-        elif revision is not None:
+        if not initial and revision is not None:
             try:
                 past = collection.since(revision)
             except Compacted as e:
@@ -144,24 +142,35 @@ class Watch:
             if failure is not None:
                 await response.write(failure)
                 return response
-            await self._begin(response, present, past)
+            if initial:
+                await self._present(response, start)
+            await self._past(response, past)
             if initial_bookmark:
                 await response.write(self._view.bookmark(start, self._zero, initial_end=True))
             await self._follow(response, watcher, deadline, bookmarks)
+            return response
+        except Compacted:  # so slow a reader that history is gone before it saw the first objects: it starts again
             return response
         finally:
             collection.listeners.remove(watcher.offer)
             self._watches.open.discard(watcher)
 
-    async def _begin(self, response: web.StreamResponse, present: list[Stored], past: list[Change]) -> None:
-        """What the watcher missed: present objects as ADDED, or the changes since its revision."""
-        for i in range(0, len(present), _SLICE):
-            lines = [self._view.line("ADDED", stored) for stored in present[i : i + _SLICE]]
-            await response.write(b"".join(lines))
+    async def _present(self, response: web.StreamResponse, revision: int) -> None:
+        """The objects of a revision as ADDED events, found and written in slices."""
+        cursor: str | None = ""
+        while cursor is not None:
+            found, _, cursor = self._collection.scan(self._selection, cursor, _SLICE, revision, _BUDGET)
+            if len(found) == _SLICE:
+                cursor = found[-1].key
+            if found:
+                await response.write(b"".join([self._view.line("ADDED", stored) for stored in found]))
             await asyncio.sleep(0)
-        for i in range(0, len(past), _SLICE):
-            found = [self._view.change_line(change, self._selection) for change in past[i : i + _SLICE]]
-            data = b"".join(line for line in found if line is not None)
+
+    async def _past(self, response: web.StreamResponse, changes: list[Change]) -> None:
+        """The changes since the watcher's revision."""
+        for i in range(0, len(changes), _SLICE):
+            found = [self._view.change_line(change, self._selection) for change in changes[i : i + _SLICE]]
+            data = b"".join([line for line in found if line is not None])
             if data:
                 await response.write(data)
             await asyncio.sleep(0)
