@@ -15,12 +15,16 @@ from skedge.plugins.node_declared_features import NodeDeclaredFeatures
 from skedge.plugins.node_name import NodeName
 from skedge.plugins.node_ports import NodePorts
 from skedge.plugins.node_unschedulable import NodeUnschedulable
+from skedge.plugins.node_volume_limits import NodeVolumeLimits
 from skedge.plugins.noderesources.balanced_allocation import NodeResourcesBalancedAllocation
 from skedge.plugins.noderesources.fit import NodeResourcesFit
 from skedge.plugins.pod_topology_spread.plugin import PodTopologySpread
 from skedge.plugins.priority_sort import PrioritySort
 from skedge.plugins.scheduling_gates import SchedulingGates
 from skedge.plugins.taint_toleration import TaintToleration
+from skedge.plugins.volume_binding.plugin import VolumeBinding
+from skedge.plugins.volume_restrictions import VolumeRestrictions
+from skedge.plugins.volume_zone import VolumeZone
 
 Factory = Callable[[Any, Any], Any]
 """`(args, handle) -> plugin`; the class of an in-tree plugin is its factory."""
@@ -37,6 +41,10 @@ IN_TREE: Final[Mapping[str, Factory]] = {
         NodePorts,
         NodeResourcesFit,
         NodeResourcesBalancedAllocation,
+        VolumeRestrictions,
+        NodeVolumeLimits,
+        VolumeBinding,
+        VolumeZone,
         PodTopologySpread,
         InterPodAffinity,
         ImageLocality,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -70,3 +70,21 @@ class Membership(Lookup):
             ident = interner.get(value)
             if ident >= 0:
                 answers[ident] = self._inside
+
+
+class ByValue(Lookup):
+    """`Lookup` in a mapping, without a call a value; `other` for all values that are not in it, and for absence."""
+
+    __slots__ = ("_known", "_other")
+
+    def __init__(self, known: Mapping[Any, int], other: int) -> None:
+        self._known = known
+        self._other = other
+        super().__init__(lambda value: known.get(value, other))
+
+    def _fill(self, answers: Ints, interner: Interner[Any], start: int) -> None:
+        answers[start : len(interner)] = self._other
+        for value, answer in self._known.items():
+            ident = interner.get(value)
+            if ident >= 0:
+                answers[ident] = answer

@@ -39,7 +39,7 @@ class AssumeCache(Generic[T]):
         return self.store.get(name, namespace)
 
     def assume(self, obj: T) -> None:
-        """Takes a changed object for what the server will say. Raises AssumeError if its version is not the known one."""
+        """Takes a changed object for what the server will say. Raises AssumeError unless its version is as known."""
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         old = self.get(meta.name, meta.namespace)
         key = key_of(obj)

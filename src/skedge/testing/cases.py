@@ -12,6 +12,15 @@ import msgspec
 
 from skedge.api.core import Namespace, Node, Pod
 from skedge.api.policy import PodDisruptionBudget
+from skedge.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from skedge.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from skedge.config.gates import FeatureGates
 from skedge.config.load import decode
@@ -80,4 +89,11 @@ STORES: Final[dict[str, tuple[str, Any]]] = {
     "replicaSets": ("replica_sets", ReplicaSet),
     "replicationControllers": ("replication_controllers", ReplicationController),
     "statefulSets": ("stateful_sets", StatefulSet),
+    "pvs": ("persistent_volumes", PersistentVolume),
+    "pvcs": ("persistent_volume_claims", PersistentVolumeClaim),
+    "storageClasses": ("storage_classes", StorageClass),
+    "csiNodes": ("csi_nodes", CSINode),
+    "csiDrivers": ("csi_drivers", CSIDriver),
+    "csiStorageCapacities": ("csi_storage_capacities", CSIStorageCapacity),
+    "volumeAttachments": ("volume_attachments", VolumeAttachment),
 }

@@ -45,6 +45,9 @@ class CsiNodes:
             return
         rows = table.log.since(self._position, Aspect.NODE) if self._position >= 0 else None
         self._position = table.log.position
+        for columns, absent in self._columns():
+            for name, column in columns.items():
+                columns[name] = grown(column, table.capacity, absent)
         todo = set(range(table.size)) if rows is None else rows
         todo |= {row for name in self._changed if (row := table.row_of.get(name)) is not None}
         self._changed.clear()
@@ -60,31 +63,38 @@ class CsiNodes:
             for driver in drivers
             if driver.allocatable is not None and driver.allocatable.count is not None
         }
-        self._write(self.limits, row, limits, NO_LIMIT)
-        self._write(self.installed, row, {driver.name: True for driver in drivers}, False)
-        self._write(self.migrated, row, dict.fromkeys(migrated_plugins(found), True), False)
+        installed = {driver.name: True for driver in drivers}
+        migrated = dict.fromkeys(migrated_plugins(found), True)
+        for (columns, absent), values in zip(self._columns(), (limits, installed, migrated), strict=True):
+            for name in values:
+                if name not in columns:
+                    columns[name] = np.full(self._table.capacity, absent)
+            for name, column in columns.items():
+                column[row] = values.get(name, absent)
         for callback in self.moved:
             callback(row)
 
-    def _write(self, columns: dict[str, Any], row: int, values: dict[str, Any], absent: Any) -> None:
-        for name in values:
-            if name not in columns:
-                columns[name] = np.full(self._table.capacity, absent)
-        for name, column in columns.items():
-            if len(column) < self._table.capacity:
-                grown = np.full(self._table.capacity, absent)
-                grown[: len(column)] = column
-                columns[name] = column = grown
-            column[row] = values.get(name, absent)
+    def _columns(self) -> tuple[tuple[dict[str, Any], Any], ...]:
+        """Limits, installed, migrated: the columns and what stands where there is nothing."""
+        return (self.limits, NO_LIMIT), (self.installed, False), (self.migrated, False)
 
     def has_migrated(self, plugin: str, row: int) -> bool:
         column = self.migrated.get(plugin)
-        return column is not None and row < len(column) and bool(column.item(row))
+        return column is not None and bool(column.item(row))
 
     def migrated_rows(self, plugin: str, view: Any) -> Any:
         """Whether each row of the view leaves the plugin's volumes to the CSI driver; True or False where all agree."""
         column = self.migrated.get(plugin)
         return False if column is None else view.pick(column)
+
+
+def grown(column: Any, capacity: int, absent: Any) -> Any:
+    """The column, or where it is too short a longer copy."""
+    if len(column) >= capacity:
+        return column
+    longer = np.full(capacity, absent, column.dtype)
+    longer[: len(column)] = column
+    return longer
 
 
 def migrated_plugins(csi_node: CSINode | None) -> frozenset[str]:
