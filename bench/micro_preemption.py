@@ -22,7 +22,7 @@ from skedge.profiles.search import Search
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.testing.cases import Cluster
 
-CAPACITY = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+CAPACITY: dict[str, str | int | float] = {"cpu": "4", "memory": "32Gi", "pods": "110"}
 
 
 def pod(name: str, priority: int, cpu: str, memory: str, node: str = "") -> Pod:
