@@ -38,6 +38,7 @@ BODY_LIMIT = 3 << 20
 _GZIP_FROM, _GZIP_TO = 128 << 10, 32 << 20
 _JSON = "application/json"
 _HEADERS = {"Cache-Control": "no-cache, private", "Content-Type": _JSON}
+_RETRY = 1.0  # seconds until a failed flush is tried again
 _SLICE = 2_000  # items of a list written between two breaths of the loop
 
 
@@ -112,22 +113,27 @@ class ControlPlane:
         if self._journal is not None:
             self._journal.close()
 
-    def _schedule_flush(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _schedule_flush(self, loop: asyncio.AbstractEventLoop, delay: float = 0.0) -> None:
         if not self._flush_scheduled:
             self._flush_scheduled = True
             self._durable = loop.create_future() if self._journal is not None else None
-            loop.call_soon(self._flush)
+            if delay:
+                loop.call_later(delay, self._flush, loop)
+            else:
+                loop.call_soon(self._flush, loop)
 
-    def _flush(self) -> None:
+    def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Flush the store; writers wait for the outcome. A journal that cannot be written is tried again."""
         self._flush_scheduled = False
         durable, self._durable = self._durable, None
         try:
             self.store.flush()
         except Exception as e:
-            log.exception("writing to the journal failed")
+            log.exception("writing to the journal failed, trying again in %s s", _RETRY)
             if durable is not None and not durable.done():
                 durable.set_exception(e)
-                durable.exception()
+                durable.exception()  # nobody may be waiting
+            self._schedule_flush(loop, _RETRY)
             return
         if durable is not None and not durable.done():
             durable.set_result(None)

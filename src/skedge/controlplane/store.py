@@ -348,9 +348,9 @@ class Store:
         """Make the writes since the last flush safe, then show them to the watchers."""
         if not self._dirty:
             return
-        dirty, self._dirty = self._dirty, {}
         if self.journal is not None:
             self.journal.commit()
+        dirty, self._dirty = self._dirty, {}
         for collection in dirty.values():
             fresh = collection.take_fresh()
             for listener in list(collection.listeners):

@@ -1,0 +1,241 @@
+"""Every stored kind: created, read, listed as objects and as a table, watched, changed, deleted; defaults, refusals."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from plane import MERGE, Client, running
+from skedge.controlplane import kinds
+from skedge.controlplane.fields.table import table
+from skedge.controlplane.kinds import Resource
+from skedge.controlplane.tables import cells, columns
+
+pytestmark = pytest.mark.asyncio
+
+JSON = dict[str, Any]
+
+TEMPLATE: JSON = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}}
+ONCE: JSON = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
+WORKLOAD: JSON = {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}}
+ROLE_REF: JSON = {"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"}}
+CLAIM: JSON = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+DEVICES: JSON = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "d"}}]}}
+
+BODIES: dict[str, JSON] = {
+    "pods": {"spec": {"containers": [{"name": "c", "image": "i"}]}},
+    "podtemplates": {"template": TEMPLATE},
+    "replicationcontrollers": {"spec": {"template": TEMPLATE}},
+    "deployments.apps": WORKLOAD,
+    "replicasets.apps": WORKLOAD,
+    "statefulsets.apps": WORKLOAD,
+    "daemonsets.apps": WORKLOAD,
+    "controllerrevisions.apps": {"revision": 1, "data": {"x": 1}},
+    "jobs.batch": {"spec": {"template": ONCE}},
+    "cronjobs.batch": {"spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": ONCE}}}},
+    "persistentvolumes": {
+        "spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/x"}}
+    },
+    "persistentvolumeclaims": {"spec": CLAIM},
+    "storageclasses.storage.k8s.io": {"provisioner": "p"},
+    "csinodes.storage.k8s.io": {"spec": {"drivers": []}},
+    "csistoragecapacities.storage.k8s.io": {"storageClassName": "s"},
+    "volumeattachments.storage.k8s.io": {
+        "spec": {"attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "p"}}
+    },
+    "volumeattributesclasses.storage.k8s.io": {"driverName": "d"},
+    "priorityclasses.scheduling.k8s.io": {"value": 1},
+    "services": {"spec": {"ports": [{"port": 80}]}},
+    "endpointslices.discovery.k8s.io": {"addressType": "IPv4", "endpoints": []},
+    "rolebindings.rbac.authorization.k8s.io": ROLE_REF,
+    "clusterrolebindings.rbac.authorization.k8s.io": ROLE_REF,
+    "poddisruptionbudgets.policy": {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}},
+    "resourceclaims.resource.k8s.io": {"spec": DEVICES},
+    "resourceclaimtemplates.resource.k8s.io": {"spec": {"spec": DEVICES}},
+    "resourceslices.resource.k8s.io": {
+        "spec": {"driver": "d", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}, "nodeName": "n"}
+    },
+    "devicetaintrules.resource.k8s.io": {"spec": {"taint": {"key": "k", "effect": "NoSchedule"}}},
+    "podgroups.scheduling.k8s.io": {"spec": {"schedulingPolicy": {"basic": {}}}},
+    "workloads.scheduling.k8s.io": {"spec": {"podGroupTemplates": []}},
+    "events": {"involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}, "type": "Normal"},
+}
+
+
+def _path(resource: Resource) -> str:
+    root = f"/apis/{resource.api_version}" if resource.group else "/api/v1"
+    return f"{root}/namespaces/default/{resource.plural}" if resource.namespaced else f"{root}/{resource.plural}"
+
+
+STORED = [r for r in kinds.RESOURCES if r.stored and r.group != "events.k8s.io"]
+
+
+async def test_all_kinds_of_the_field_table_are_served() -> None:
+    assert len(kinds.RESOURCES) == 50  # and Scale and Eviction, which are subresources only
+    served = {f"{r.api_version}/{r.kind}" for r in kinds.RESOURCES}
+    assert table().kinds.keys() - served == {"autoscaling/v1/Scale", "policy/v1/Eviction"}
+
+
+async def test_life_of_every_kind() -> None:
+    async with running() as c:
+        for resource in STORED:
+            await _life(c, resource)
+
+
+async def _life(c: Client, resource: Resource) -> None:
+    path = _path(resource)
+    body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "x"}}
+    made = await c.ok("POST", path, {**body, **BODIES.get(resource.storage, {})})
+    assert (made["kind"], made["apiVersion"]) == (resource.kind, resource.api_version)
+    assert made["metadata"]["uid"]
+    assert await c.ok("GET", f"{path}/x") == made
+    (item,) = [i for i in (await c.ok("GET", path))["items"] if i["metadata"]["name"] == "x"]
+    assert item == {k: v for k, v in made.items() if k not in ("kind", "apiVersion")}
+    accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    code, table = await c.send("GET", f"{path}/x", **accept)
+    assert code == 200
+    assert len(table["rows"][0]["cells"]) == len(table["columnDefinitions"])
+    (event,) = await c.events(f"{path}?watch=true&fieldSelector=metadata.name%3Dx", 1)
+    assert (event["type"], event["object"]) == ("ADDED", made)
+    changed = await c.ok("PATCH", f"{path}/x", {"metadata": {"labels": {"l": "1"}}}, MERGE)
+    assert changed["metadata"].get("generation") == made["metadata"].get("generation")
+    put = await c.ok("PUT", f"{path}/x", changed)
+    assert put == changed
+    if "status" in resource.subresources:
+        assert (await c.ok("GET", f"{path}/x/status"))["metadata"]["name"] == "x"
+    await c.ok("DELETE", f"{path}/x")
+    if resource.plural != "namespaces":
+        assert (await c.send("GET", f"{path}/x"))[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("storage", "wanted"),
+    [
+        ("deployments.apps", {"replicas": 1, "progressDeadlineSeconds": 600, "revisionHistoryLimit": 10}),
+        ("statefulsets.apps", {"replicas": 1, "podManagementPolicy": "OrderedReady"}),
+        (
+            "daemonsets.apps",
+            {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}},
+        ),
+        ("jobs.batch", {"completions": 1, "parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed"}),
+        ("cronjobs.batch", {"concurrencyPolicy": "Allow", "successfulJobsHistoryLimit": 3}),
+        ("persistentvolumeclaims", {"volumeMode": "Filesystem"}),
+        ("persistentvolumes", {"persistentVolumeReclaimPolicy": "Retain"}),
+        ("services", {"type": "ClusterIP", "sessionAffinity": "None"}),
+    ],
+)
+async def test_defaults(storage: str, wanted: JSON) -> None:
+    resource = kinds.BY_STORAGE[storage]
+    async with running() as c:
+        made = await c.ok("POST", _path(resource), {"metadata": {"name": "x"}, **BODIES[storage]})
+        assert {key: made["spec"].get(key) for key in wanted} == wanted
+
+
+def _with(body: JSON, path: str, value: Any) -> JSON:
+    """A deep copy with one value set; the path is dotted."""
+    copy: JSON = json.loads(json.dumps(body))
+    *parents, last = path.split(".")
+    target = copy
+    for key in parents:
+        target = target.setdefault(key, {})
+    target[last] = value
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("storage", "path", "value", "field"),
+    [
+        ("deployments.apps", "spec.selector", None, "spec.selector"),
+        ("deployments.apps", "spec.selector", {"matchLabels": {"x": "y"}}, "spec.template.metadata.labels"),
+        ("deployments.apps", "spec.replicas", -1, "spec.replicas"),
+        ("replicasets.apps", "spec.template.spec.containers", [], "spec.template.spec.containers"),
+        ("jobs.batch", "spec.template.spec.restartPolicy", "Always", "spec.template.spec.restartPolicy"),
+        ("cronjobs.batch", "spec.schedule", "", "spec.schedule"),
+        ("persistentvolumeclaims", "spec.accessModes", [], "spec.accessModes"),
+        ("persistentvolumes", "spec.capacity", {}, "spec.capacity"),
+        ("storageclasses.storage.k8s.io", "volumeBindingMode", "Soon", "volumeBindingMode"),
+        ("poddisruptionbudgets.policy", "spec.maxUnavailable", 1, "spec"),
+        ("priorityclasses.scheduling.k8s.io", "preemptionPolicy", "Perhaps", "preemptionPolicy"),
+        ("services", "metadata.name", "A", "metadata.name"),
+        ("deployments.apps", "metadata.labels", {"a b": "c"}, "metadata.labels"),
+        ("deployments.apps", "metadata.finalizers", ["bare"], "metadata.finalizers[0]"),
+        ("deployments.apps", "metadata.ownerReferences", [{"kind": "X"}], "metadata.ownerReferences[0].apiVersion"),
+    ],
+)
+async def test_refusals_name_the_field(storage: str, path: str, value: Any, field: str) -> None:
+    resource = kinds.BY_STORAGE[storage]
+    async with running() as c:
+        body = _with({"metadata": {"name": "x"}, **BODIES[storage]}, path, value)
+        code, answer = await c.send("POST", _path(resource), body)
+        assert (code, answer["details"]["causes"][0]["field"]) == (422, field), answer
+
+
+@pytest.mark.parametrize(
+    ("storage", "path", "value"),
+    [
+        ("deployments.apps", "spec.selector", {"matchLabels": {"a": "b", "c": "d"}}),
+        ("persistentvolumeclaims", "spec.accessModes", ["ReadWriteMany"]),
+        ("storageclasses.storage.k8s.io", "provisioner", "other"),
+        ("services", "spec.clusterIP", "10.0.0.99"),
+        ("resourceclaims.resource.k8s.io", "spec.devices.requests", []),
+        ("clusterrolebindings.rbac.authorization.k8s.io", "roleRef.name", "other"),
+    ],
+)
+async def test_what_is_fixed_at_creation(storage: str, path: str, value: Any) -> None:
+    resource = kinds.BY_STORAGE[storage]
+    async with running() as c:
+        await c.ok("POST", _path(resource), {"metadata": {"name": "x"}, **BODIES[storage]})
+        code, answer = await c.send("PATCH", f"{_path(resource)}/x", _with({}, path, value), MERGE)
+        assert (code, answer["reason"]) == (422, "Invalid")
+
+
+def _pod(status: JSON, **meta: Any) -> JSON:
+    return {"metadata": {"name": "p", **meta}, "spec": {"containers": [{"name": "c"}]}, "status": status}
+
+
+NOW = 1_700_000_000.0
+RUN = {"name": "c", "ready": True, "restartCount": 2, "state": {"running": {}}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "wanted"),
+    [
+        (_pod({"phase": "Pending"}), ["p", "0/1", "Pending", "0"]),
+        (_pod({"phase": "Running", "containerStatuses": [{**RUN, "restartCount": 0}]}), ["p", "1/1", "Running", "0"]),
+        (
+            _pod(
+                {
+                    "phase": "Running",
+                    "containerStatuses": [
+                        {**RUN, "lastState": {"terminated": {"exitCode": 1, "finishedAt": "2023-11-14T22:11:20Z"}}}
+                    ],
+                }
+            ),
+            ["p", "1/1", "Running", "2 (2m ago)"],
+        ),
+        (
+            _pod(
+                {
+                    "phase": "Pending",
+                    "containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ImagePullBackOff"}}}],
+                }
+            ),
+            ["p", "0/1", "ImagePullBackOff", "0"],
+        ),
+        (
+            _pod({"phase": "Failed", "containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": 3}}}]}),
+            ["p", "0/1", "ExitCode:3", "0"],
+        ),
+        (_pod({"phase": "Failed", "reason": "Evicted"}), ["p", "0/1", "Evicted", "0"]),
+        (_pod({"phase": "Running"}, deletionTimestamp="2023-11-14T22:13:20Z"), ["p", "0/1", "Terminating", "0"]),
+        (
+            _pod({"phase": "Pending", "initContainerStatuses": [{"name": "i", "state": {"running": {}}}]}),
+            ["p", "0/1", "Init:0/0", "0"],
+        ),
+    ],
+)
+async def test_the_status_word_of_a_pod(pod: JSON, wanted: list[str]) -> None:
+    assert cells("pods", pod, NOW)[:4] == wanted
+    assert len(columns("pods")) == 9
