@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from skedge.api.core import Node, Pod
 from skedge.api.decode import KINDS
+from skedge.app.objects import WRITTEN, Kept
 from skedge.client.informer import Informer, InformerFactory, Registration, Tombstone
 from skedge.client.watch import Resource
 from skedge.framework import events
@@ -63,11 +64,15 @@ NODES: Final[Resource[Node]] = Resource.of(KINDS["Node"].path(), Node)
 
 
 class Watches:
-    """The informers of one scheduler. `pods` is there before the scheduler, which looks pods up in it."""
+    """The informers of one scheduler. `pods` and `nodes` are there before the scheduler, which looks pods up."""
 
     def __init__(self, factory: InformerFactory) -> None:
         self._factory = factory
         self.pods: Informer[AnyPod] = factory.informer(PODS)
+        self.nodes: Informer[Node] = factory.informer(NODES)
+        self.written: dict[str, Informer[Kept[Any]]] = {
+            kind: factory.informer(resource) for kind, resource in WRITTEN.items()
+        }
         self._registrations: list[Registration[Any]] = []
 
     def connect(self, scheduler: Scheduler, listers: Listers, enabled: Callable[[str], bool]) -> None:
@@ -95,7 +100,7 @@ class Watches:
             )
 
         register(
-            self._factory.informer(NODES),
+            self.nodes,
             "Node",
             handlers.node_added,
             handlers.node_updated,
@@ -106,6 +111,10 @@ class Watches:
                 continue
             info = KINDS[watched.kind]
             watcher: Watcher = handlers.of_store(watched.resource or watched.kind, getattr(listers, watched.store))
+            written = self.written.get(watched.kind)
+            if written is not None:
+                register(written, watched.kind, *_of_views(watcher))
+                continue
             informer = self._factory.informer(Resource.of(info.path(), info.struct))
             register(informer, watched.kind, watcher.added, watcher.updated, watcher.deleted)
         register(self.pods, "Pod", handlers.pod_added, handlers.pod_updated, handlers.pod_deleted)
@@ -114,3 +123,18 @@ class Watches:
     def handlers_synced(self) -> bool:
         """Whether every handler was told all objects of the initial lists."""
         return all(registration.has_synced for registration in self._registrations)
+
+
+def _of_views(watcher: Watcher) -> tuple[Callable[..., None], Callable[..., None], Callable[..., None]]:
+    """The watcher's handlers for objects that are kept whole."""
+
+    def added(obj: Kept[Any]) -> None:
+        watcher.added(obj.view)
+
+    def updated(old: Kept[Any], new: Kept[Any]) -> None:
+        watcher.updated(old.view, new.view)
+
+    def deleted(obj: Kept[Any]) -> None:
+        watcher.deleted(obj.view)
+
+    return added, updated, deleted

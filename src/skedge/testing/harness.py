@@ -21,6 +21,9 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from skedge.api.core import Node, Pod
+from skedge.api.decode import KINDS
+from skedge.app.objects import ClockSignal
+from skedge.app.watches import WATCHED
 from skedge.assembly import build
 from skedge.clock import Clock, VirtualClock
 from skedge.config.defaults import default_configuration
@@ -29,6 +32,7 @@ from skedge.config.types import KubeSchedulerConfiguration
 from skedge.framework.handle import Listers
 from skedge.framework.ports import PodGone, Ports
 from skedge.plugins.registry import Factory
+from skedge.scheduler.event_handlers import Watcher
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.telemetry.hooks import SchedulerHooks
 from skedge.testing.builders import NodeBuilder, PodBuilder
@@ -70,11 +74,13 @@ class Harness:
         self.deleted: list[str] = []
         self.fail_bind: Callable[[AnyPod, str], Exception | None] = lambda pod, node: None
         self.bind_delay: Callable[[AnyPod], asyncio.Event | None] = lambda pod: None
+        self.fail_update: Callable[[str, Any], Exception | None] = lambda kind, obj: None
+        self.objects: dict[tuple[str, str], dict[str, Any]] = {}  # (kind, key) -> JSON, of what `put` made
         self.listers = Listers()
         self._version = 1_000_000
         self.scheduler = build(
             config or default_configuration(self.gates),
-            ports=Ports(self, self, self, self),
+            ports=Ports(self, self, self, self, self),
             clock=self.clock,
             pod_lister=self.store.get,
             gates=self.gates,
@@ -135,6 +141,31 @@ class Harness:
         else:
             self.scheduler.handlers.pod_updated(old, new)
 
+    def put(self, kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
+        """Creates or replaces an object of another kind that plugins read; returns it with its version."""
+        value = copy.deepcopy(dict(obj))
+        self._version += 1
+        meta = value["metadata"]
+        meta["resourceVersion"] = str(self._version)
+        key = (kind, f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else meta["name"])
+        old = self.objects.get(key)
+        self.objects[key] = value
+        struct, watcher = KINDS[kind].struct, self._watcher(kind)
+        if old is None:
+            watcher.added(msgspec.convert(value, struct))
+        else:
+            watcher.updated(msgspec.convert(old, struct), msgspec.convert(value, struct))
+        return value
+
+    def remove(self, kind: str, name: str, namespace: str = "") -> None:
+        """Deletes what `put` made."""
+        value = self.objects.pop((kind, f"{namespace}/{name}" if namespace else name))
+        self._watcher(kind).deleted(msgspec.convert(value, KINDS[kind].struct))
+
+    def _watcher(self, kind: str) -> Watcher:
+        watched = next(each for each in WATCHED if each.kind == kind)
+        return self.scheduler.handlers.of_store(watched.resource or kind, getattr(self.listers, watched.store))
+
     # --- the ports ----------------------------------------------------------------------------------------------------
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
@@ -169,6 +200,21 @@ class Harness:
         if "nominatedNodeName" in patch["status"]:
             status["nominatedNodeName"] = patch["status"]["nominatedNodeName"] or ""
         self.add_pod(changed)
+
+    async def update(self, kind: str, obj: Any, change: Callable[[dict[str, Any]], None]) -> Any:
+        error = self.fail_update(kind, obj)
+        if error is not None:
+            raise error
+        meta = obj.metadata
+        value = self.objects[kind, f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name]
+        if value["metadata"]["resourceVersion"] != meta.resource_version:
+            raise ValueError(f"{meta.name}: the object has been modified")
+        changed = copy.deepcopy(value)
+        change(changed)
+        return msgspec.convert(self.put(kind, changed), KINDS[kind].struct)
+
+    def signal(self) -> ClockSignal:
+        return ClockSignal(self.clock)
 
     async def delete(self, pod: PlacedPod) -> bool:
         if pod.key not in self.json:
