@@ -162,6 +162,7 @@ def build(
         max_in_unschedulable=max_in_unschedulable,
         pop_from_backoff_q=gates.enabled("SchedulerPopFromBackoffQ"),
         generic_workload=generic_workload,
+        hooks=hooks,
     )
     handle.nominator = queue.nominator
     scheduler = Scheduler(

@@ -116,6 +116,39 @@ def pod_requests(
         return {name: amount.milli_value() if name == CPU else amount.value() for name, amount in exact.items()}
 
 
+def pod_limits(pod: Pod) -> dict[str, int]:
+    """The effective limits of a pod, by resource name, in scheduler units. Raises QuantityError.
+
+    Overhead counts only where there is a limit. Upstream: `PodLimits`.
+    """
+    spec = pod.spec
+
+    def of(container: Container) -> dict[str, int]:
+        return in_units(container.resources.limits if container.resources else None)
+
+    total: dict[str, int] = {}
+    for container in spec.containers or ():
+        _add(total, of(container))
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in spec.init_containers or ():
+        running = of(container)
+        if container.restart_policy == "Always":
+            _add(total, running)
+            _add(sidecars, running)
+            running = sidecars
+        else:
+            _add(running, sidecars)
+        _raise(peak, running)
+    _raise(total, peak)
+    whole = in_units(spec.resources.limits if spec.resources else None)
+    total.update((name, amount) for name, amount in whole.items() if is_pod_level(name))
+    for name, amount in in_units(spec.overhead).items():
+        if total.get(name):
+            total[name] += amount
+    return total
+
+
 def requests_fell(old: Pod, new: Pod) -> bool:
     """Whether the pod needs less of some resource than before, its status considered. Raises QuantityError."""
     options = _Options(pod_level=True, use_status=True, claim_status=False, defaults={})

@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
+from skedge.client.core_events import CoreEventBroadcaster
 from skedge.client.errors import ApiError, Conflict, ConnectionFailed, NotFound
-from skedge.client.events import EventRecorder, ObjectRef
+from skedge.client.events import EventBroadcaster, EventRecorder, ObjectRef
 from skedge.client.rest import STRATEGIC_MERGE_PATCH, RestClient
 from skedge.framework.ports import PodGone
 from skedge.snapshot.pods import PlacedPod, PodInfo
@@ -94,12 +95,21 @@ class RestEvictor:
 
 
 class RestEvents:
-    """Events about pods, one recorder a profile."""
+    """Events about pods, one recorder a profile; lost until `use` says by which API they are sent."""
 
-    def __init__(self, broadcaster: Any, hostname: str | None = None) -> None:
-        self._broadcaster = broadcaster
+    def __init__(self, hostname: str | None = None) -> None:
+        self._broadcaster: EventBroadcaster | CoreEventBroadcaster | None = None
         self._hostname = hostname or socket.gethostname()
         self._recorders: dict[str, EventRecorder] = {}
+
+    def use(self, broadcaster: EventBroadcaster | CoreEventBroadcaster) -> None:
+        """Send events through this one."""
+        self._broadcaster = broadcaster
+
+    async def flush(self) -> None:
+        """Wait until every event so far is sent or given up."""
+        if self._broadcaster is not None:
+            await self._broadcaster.flush()
 
     def event(
         self,
@@ -114,6 +124,8 @@ class RestEvents:
     ) -> None:
         recorder = self._recorders.get(controller)
         if recorder is None:
+            if self._broadcaster is None:
+                return
             recorder = self._recorders[controller] = self._broadcaster.recorder(controller, self._hostname)
         other = None if related is None else _reference(related)
         recorder.event(_reference(regarding), other, type_, reason, action, note)

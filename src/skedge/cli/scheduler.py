@@ -6,15 +6,18 @@ Upstream: `cmd/kube-scheduler/app/server.go`.
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from skedge.app.failures import reason
+from skedge.app.metrics import build_metrics, flag_values
 from skedge.app.process import SchedulerProcess
-from skedge.client.clientconfig import ClientConfig, load_in_cluster, load_kubeconfig
-from skedge.client.errors import ClientError
+from skedge.app.serving import serving_settings
+from skedge.app.signals import Signals
+from skedge.client.clientconfig import ClientConfig, load_in_cluster, load_kubeconfig, with_server
+from skedge.client.errors import KubeconfigError
 from skedge.config import options_validation
 from skedge.config.complete import Completed, complete
 from skedge.config.encode import to_yaml
@@ -22,10 +25,14 @@ from skedge.config.fields import ConfigError, aggregate
 from skedge.config.flag_parser import UsageError
 from skedge.config.flags import help_text, usage_text
 from skedge.config.gates import FeatureGates
-from skedge.config.options import Options, feature_gates, parse_options, reported_version, version_text
-from skedge.telemetry.logs import ModuleLevel, configure, get_logger
+from skedge.config.options import Options, check_versions, feature_gates, parse_options, reported_version, version_text
+from skedge.telemetry.logs import ModuleLevel, StreamsHandler, configure, get_logger
 
 log = get_logger(__name__)
+
+_NO_CONFIGURATION: Final = (
+    "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
+)
 
 
 def run(argv: Sequence[str]) -> int:
@@ -51,62 +58,105 @@ def run(argv: Sequence[str]) -> int:
     if problems:
         print(f"Error: {aggregate(problems)}", file=sys.stderr)
         return 1
-    modules = [ModuleLevel(pattern, level) for pattern, level in options.vmodule.items()]
-    configure("json" if options.logging_format == "json" else "text", options.v, modules)
+    handler = _log_to(options)
     if log.v(1):
         for name, value in options.lines():
             log.info(f'FLAG: --{name}="{value}"')
     for note in notes:
         log.warning(note)
+    signals = Signals()
+    signals.install()
     try:
-        return _run(options, gates, version)
-    except (ConfigError, ClientError, OSError) as error:
-        log.error(error, "command failed")
+        return _run(options, gates, version, signals, handler)
+    except Exception as error:
+        log.error(reason(error), "command failed")
         return 1
+    finally:
+        handler.flush()
 
 
-def _run(options: Options, gates: FeatureGates, version: str) -> int:
+def _log_to(options: Options) -> StreamsHandler:
+    """Logging as the flags say: everything to stderr, or info lines to stdout by the buffer."""
+    json = options.logging_format == "json"
+    split = options.log_json_split_stream if json else options.log_text_split_stream
+    return configure(
+        "json" if json else "text",
+        options.v,
+        [ModuleLevel(pattern, level) for pattern, level in options.vmodule.items()],
+        info_stream=sys.stdout if split else None,
+        buffer_size=options.log_json_info_buffer_size if json else options.log_text_info_buffer_size,
+    )
+
+
+def _run(options: Options, gates: FeatureGates, version: str, signals: Signals, handler: StreamsHandler) -> int:
     problems = options_validation.validate(options)
     if problems:
         raise ConfigError(aggregate(problems))
-    done = complete(options, lambda path: Path(path).read_bytes(), gates=gates)
+    done = complete(options, _read, gates=gates)
     for warning in done.warnings:
         log.warning(warning)
     client_config = _credentials(done, options)
-    if options.write_config_to:
-        Path(options.write_config_to).write_text(to_yaml(done.config), encoding="utf-8")
-        log.info("Wrote configuration", file=options.write_config_to)
-        return 0
-    log.info("Starting Kubernetes Scheduler", version=version)
-    return _serve(done, client_config, options, gates, version)
+    serving = serving_settings(options)
+    metrics = build_metrics(options, gates, _read)
 
-
-def _credentials(done: Completed, options: Options) -> ClientConfig:
-    """From the kubeconfig named in the configuration, or of the pod we run in."""
-    path = done.config.client_connection.kubeconfig
-    if path:
-        return load_kubeconfig(path)
-    if options.master:
-        return load_kubeconfig(Path("/dev/null"))
-    log.warning("Neither --kubeconfig nor --master was specified. Using default API client. This might not work.")
-    return load_in_cluster()
-
-
-def _serve(done: Completed, client_config: ClientConfig, options: Options, gates: FeatureGates, version: str) -> int:
     async def main() -> int:
         process = SchedulerProcess(
             done.config,
             client_config,
             gates=gates,
+            metrics=metrics,
+            serving=serving,
+            flags=flag_values(options),
             version=version,
+            emulation_version=f"1.{check_versions(options)}",
             max_in_unschedulable=options.pod_max_in_unschedulable_pods_duration.seconds,
         )
+        if options.write_config_to:
+            await process.check()
+            _write(options.write_config_to, to_yaml(done.config))
+            log.info("Wrote configuration", file=options.write_config_to)
+            return 0
+        if log.v(2):
+            log.info("Using component config", config=to_yaml(done.config))
+        log.info("Starting Kubernetes Scheduler", version=version)
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, process.stop)
-        return await process.run()
+        signals.connect(loop, process.stop, process.dump)
+        flushing = loop.create_task(_flush(handler, options.log_flush_frequency.seconds), name="log flush")
+        try:
+            return await process.run()
+        finally:
+            signals.disconnect()
+            flushing.cancel()
 
     return run_loop(main())
+
+
+def _read(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+def _write(path: str, text: str) -> None:
+    Path(path).write_text(text, encoding="utf-8")
+
+
+async def _flush(handler: StreamsHandler, seconds: float) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        handler.flush()
+
+
+def _credentials(done: Completed, options: Options) -> ClientConfig:
+    """From the kubeconfig named in the configuration, or of the pod we run in; `--master` replaces the server."""
+    path = done.config.client_connection.kubeconfig
+    if path:
+        return with_server(load_kubeconfig(path), options.master) if options.master else load_kubeconfig(path)
+    if options.master:
+        return with_server(ClientConfig(""), options.master)
+    log.warning("Neither --kubeconfig nor --master was specified. Using default API client. This might not work.")
+    try:
+        return load_in_cluster()
+    except KubeconfigError as error:
+        raise KubeconfigError(f"{_NO_CONFIGURATION} ({error})") from None
 
 
 def run_loop(main: Coroutine[Any, Any, int]) -> int:

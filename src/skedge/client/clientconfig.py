@@ -131,6 +131,15 @@ def load_in_cluster(
     )
 
 
+def with_server(config: ClientConfig, server: str, *, env: Mapping[str, str] = os.environ) -> ClientConfig:
+    """The same credentials for another server, a URL or host:port. Raises KubeconfigError."""
+    url = urlsplit(server if "://" in server else f"{'https' if config.tls.is_set else 'http'}://{server}")
+    if not _is_server(url):
+        raise KubeconfigError(f"{server} is not a URL or host:port of an API server")
+    address = urlunsplit((url.scheme, url.netloc, url.path.rstrip("/"), "", ""))
+    return replace(config, server=address, proxy=config.proxy or proxy_from_environment(url, env))
+
+
 def proxy_from_environment(url: SplitResult, env: Mapping[str, str]) -> str:
     """The proxy that HTTPS_PROXY or HTTP_PROXY names for `url` unless NO_PROXY excludes it; never for loopback."""
     host = url.hostname or ""
@@ -165,14 +174,17 @@ def _excluded(host: str, no_proxy: str) -> bool:
 def _server(cluster: Fields, server: str) -> str:
     if not server:
         raise cluster.error("server", "must be set")
-    url = urlsplit(server if "://" in server else f"https://{server}")
+    if not _is_server(urlsplit(server if "://" in server else f"https://{server}")):
+        raise cluster.error("server", f"{server} is not a URL or host:port")
+    return server
+
+
+def _is_server(url: SplitResult) -> bool:
     try:
         valid = url.scheme in ("http", "https") and bool(url.hostname) and (url.port is None or url.port > 0)
     except ValueError:
-        valid = False
-    if not valid or url.query or url.fragment:
-        raise cluster.error("server", f"{server} is not a URL or host:port")
-    return server
+        return False
+    return valid and not url.query and not url.fragment
 
 
 def _proxy_url(cluster: Fields) -> str:

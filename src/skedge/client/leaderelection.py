@@ -93,6 +93,11 @@ class LeaderElector:
         """The holder last seen, "" if none."""
         return self._observed.holder
 
+    @property
+    def renewed_at(self) -> float | None:
+        """The clock's `monotonic()` when we last got or renewed the lease; None while it is not ours."""
+        return self._observed_at if self.is_leader else None
+
     def lease_expired_for(self, tolerance: float) -> bool:
         """Whether we hold a lease that was not renewed for its duration plus `tolerance` seconds (`Check`)."""
         age = self._clock.monotonic() - self._observed_at

@@ -69,6 +69,8 @@ class Reflector(Generic[S]):
         self._clock, self._rng = client.clock, client.rng
         self._watch_list = watch_list
         self._paged = False
+        self.error: ClientError | None = None
+        """What went wrong last, until the next objects arrive."""
         self._unavailable = False  # the last version is too old, or too new, for the server
         self._synced = False  # the current watch has brought its initial objects
         self._backoff = aio.Backoff(self._clock, self._rng)
@@ -79,6 +81,7 @@ class Reflector(Generic[S]):
             try:
                 await self._list_and_watch()
             except ClientError as error:
+                self.error = error
                 log.error(one_line(error), "Failed to list and watch", path=self.resource.path)
             await aio.sleep(self._clock, self._backoff.next())
 
@@ -198,6 +201,7 @@ class Reflector(Generic[S]):
             if not delta.ends_initial:
                 return False
             await self._sink.replace(items, delta.version)
+            self.error = None
             self._unavailable, self._synced = False, True
             return True
         if delta.type == DELETED:
@@ -215,6 +219,7 @@ class Reflector(Generic[S]):
                 raise
             self._unavailable = True
             items, listed = await self._pages("")
+        self.error = None
         self._unavailable = False
         self.version = listed
         await self._sink.replace(items, listed)

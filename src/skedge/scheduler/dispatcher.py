@@ -23,6 +23,8 @@ class Dispatcher:
         self._jobs: deque[tuple[Job, bool]] = deque()
         self._idle: deque[asyncio.Future[None]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._working = 0
+        self._drained = asyncio.Event()
         self.unfinished_bindings = 0
         self.on_room: Callable[[], None] = lambda: None
 
@@ -53,6 +55,12 @@ class Dispatcher:
         """Something that goes on for longer than one call and is no binding gets a task of its own."""
         self._spawn(self._run(job, False), name)
 
+    async def drain(self) -> None:
+        """Waits until the workers have nothing to do; tasks of their own are not waited for."""
+        while self._jobs or self._working:
+            self._drained.clear()
+            await self._drained.wait()
+
     def _put(self, job: Job, binding: bool) -> None:
         self._jobs.append((job, binding))
         while self._idle:
@@ -66,7 +74,13 @@ class Dispatcher:
         while True:
             while self._jobs:
                 job, binding = self._jobs.popleft()
-                await self._run(job, binding)
+                self._working += 1
+                try:
+                    await self._run(job, binding)
+                finally:
+                    self._working -= 1
+            if not self._working:
+                self._drained.set()
             rest: asyncio.Future[None] = loop.create_future()
             self._idle.append(rest)
             await rest

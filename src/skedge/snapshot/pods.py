@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from skedge.api.core import Affinity, Container, Pod, PodCondition, PodResourceClaim, Toleration, Volume
 from skedge.api.meta import OwnerReference
 from skedge.api.ports import HostPort, host_ports
-from skedge.api.requests import is_scalar, nonzero_requests, pod_requests
+from skedge.api.requests import is_scalar, nonzero_requests, pod_limits, pod_requests
 from skedge.snapshot.affinity_terms import PodTerms, pod_terms
 
 CPU: Final = "cpu"
@@ -77,15 +77,17 @@ class Shape:
 
     `requests` are the effective requests as Filter counts them (with pod-level resources, without status);
     `node_requests` and `nonzero` what a node accounts for, status of an in-place resize included, the latter with 100m
-    and 200Mi for containers that ask for nothing; `memo` is for plugins to keep what they derive from it.
+    and 200Mi for containers that ask for nothing; `limits` are the effective limits; `memo` is for plugins to keep what
+    they derive from it.
     """
 
-    __slots__ = ("memo", "node_requests", "nonzero", "ports", "requests")
+    __slots__ = ("limits", "memo", "node_requests", "nonzero", "ports", "requests")
 
     def __init__(self, pod: Pod, with_status: bool) -> None:
         self.requests: Requests = share(tracked(pod_requests(pod)))
         self.node_requests = share(tracked(pod_requests(pod, use_status=True))) if with_status else self.requests
         self.nonzero: tuple[int, int] = share(nonzero_requests(pod, use_status=with_status))
+        self.limits: Requests = share(tracked(pod_limits(pod)))
         self.ports: tuple[HostPort, ...] = share(host_ports(pod))
         self.memo: dict[str, Any] = {}
 
@@ -94,7 +96,7 @@ _shapes: dict[Hashable, Shape] = {}
 
 
 def shape_of(pod: Pod) -> Shape:
-    """The shape of a pod; found by its containers' requests and ports where nothing else plays a part."""
+    """The shape of a pod; found by its containers' requests, limits and ports where nothing else plays a part."""
     spec, status = pod.spec, pod.status
     if status.container_statuses or status.init_container_statuses or status.resources:
         return Shape(pod, True)
@@ -103,8 +105,9 @@ def shape_of(pod: Pod) -> Shape:
     parts: list[Hashable] = []
     for container in spec.containers or ():
         resources = container.resources
-        requests = resources.requests if resources is not None else None
+        requests, limits = (resources.requests, resources.limits) if resources is not None else (None, None)
         parts.append(tuple(requests.items()) if requests else ())
+        parts.append(tuple(limits.items()) if limits else ())
         parts.append(container.ports)
     key = tuple(parts)
     found = _shapes.get(key)
@@ -155,6 +158,11 @@ class PodInfo:
     def node_requests(self) -> Requests:
         """Requests as a node accounts for them once the pod is on it."""
         return self.shape.node_requests
+
+    @property
+    def limits(self) -> Requests:
+        """Effective limits, as they are shown to people."""
+        return self.shape.limits
 
     @property
     def nonzero(self) -> tuple[int, int]:
@@ -262,6 +270,7 @@ class PlacedPod:
         "group",
         "key",
         "labels",
+        "limits",
         "name",
         "namespace",
         "node_name",
@@ -293,6 +302,7 @@ class PlacedPod:
         self.labels = share_labels(info.labels) if info.labels else _NO_LABELS
         self.priority = info.priority
         self.node_requests = shape.node_requests
+        self.limits = shape.limits
         self.nonzero = shape.nonzero
         self.ports = shape.ports
         self.scheduler_name = spec.scheduler_name
