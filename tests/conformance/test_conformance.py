@@ -17,13 +17,19 @@ def _whole(selection: Path) -> Path:
     return Path(os.environ.get("SKEDGE_SHARED", "")) / "conformance" / f"cases-{selection.name}"
 
 
-def _differences(path: Path) -> list[str]:
-    return [str(each) for _, differences in conformance.run([path]) for each in differences]
+def _differences(path: Path, seed: int | None = None) -> list[str]:
+    return [str(each) for _, differences in conformance.run([path], seed=seed) for each in differences]
 
 
 @pytest.mark.parametrize("path", SELECTIONS, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
 def test_selection(path: Path) -> None:
     assert _differences(path) == []
+
+
+@pytest.mark.parametrize("path", SELECTIONS, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
+def test_selection_step_by_step(path: Path) -> None:
+    """The same answers after detours, undone changes and looks on the way."""
+    assert _differences(path, seed=0) == []
 
 
 @pytest.mark.slow

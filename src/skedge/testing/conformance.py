@@ -1,7 +1,8 @@
 """Compares decisions with recorded ones: `python -m skedge.testing.conformance FILE.jsonl[.gz] ...`
 
 Prints a line a difference (case, node, field, expected, got) and a summary a family; exit status 1 on any difference.
-With `--plugins A,B` only rejections and scores by these plugins are compared.
+With `--plugins A,B` only rejections and scores by these plugins are compared. With `--incremental SEED` each single-pod
+case is reached step by step, on detours (`testing.incremental`).
 """
 
 from __future__ import annotations
@@ -21,14 +22,23 @@ from skedge.framework.status import Status
 from skedge.profiles.search import CycleError, Search
 from skedge.snapshot.pods import PodInfo
 from skedge.testing.cases import Cluster, Compare, Difference, read_cases
+from skedge.testing.incremental import Growth
 from skedge.testing.sequence import compare_sequence
 
 
-def compare_case(line: Mapping[str, Any], plugins: frozenset[str] | None = None) -> list[Difference]:
-    """The differences of one single-pod case; `plugins` limits the comparison to what these say."""
+def compare_case(
+    line: Mapping[str, Any], plugins: frozenset[str] | None = None, seed: int | None = None
+) -> list[Difference]:
+    """The differences of one single-pod case; `plugins` limits the comparison to what these say.
+
+    With a `seed` the cluster comes about step by step, else at once.
+    """
     case = line["case"]
-    cluster = Cluster(case.get("config"))
-    cluster.fill(case)
+    if seed is not None:
+        cluster = Growth(case, seed).run()
+    else:
+        cluster = Cluster(case.get("config"))
+        cluster.fill(case)
     return compare_decision(cluster, case["id"], msgspec.convert(case["pod"], Pod), line["expected"], plugins)
 
 
@@ -240,12 +250,17 @@ class Tally(NamedTuple):
     failed: int
 
 
-def run(paths: Iterable[Path], plugins: frozenset[str] | None = None) -> Iterator[tuple[str, list[Difference]]]:
+def run(
+    paths: Iterable[Path], plugins: frozenset[str] | None = None, seed: int | None = None
+) -> Iterator[tuple[str, list[Difference]]]:
     """(family, differences) of each case in the files."""
     for path in paths:
         for line in read_cases(path):
-            compare = compare_sequence if line["case"]["family"] == "sequence" else compare_case
-            yield line["case"]["family"], compare(line, plugins)
+            family = line["case"]["family"]
+            if family == "sequence":
+                yield family, compare_sequence(line, plugins)
+            else:
+                yield family, compare_case(line, plugins, seed)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -253,12 +268,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE.jsonl[.gz]")
     parser.add_argument("--json", action="store_true", help="differences and summary as JSON lines")
     parser.add_argument("--plugins", help="compare only what these plugins (comma-separated) say")
+    parser.add_argument("--incremental", type=int, metavar="SEED", help="reach each case step by step, on detours")
     arguments = parser.parse_args(argv)
     plugins = frozenset(arguments.plugins.split(",")) if arguments.plugins else None
     cases: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     try:
-        for family, differences in run(arguments.files, plugins):
+        for family, differences in run(arguments.files, plugins, arguments.incremental):
             cases[family] += 1
             failed[family] += bool(differences)
             for difference in differences:
