@@ -25,21 +25,12 @@ from skedge.client.errors import ClientError, one_line
 from skedge.client.informer import InformerFactory
 from skedge.client.rest import RestClient
 from skedge.clock import Clock
+from skedge.controlplane.controllers.all import CONTROLLERS
 from skedge.controlplane.controllers.base import Context, Controller
-from skedge.controlplane.controllers.deployment import Deployments
-from skedge.controlplane.controllers.node_lifecycle import NodeLifecycle
-from skedge.controlplane.controllers.replicaset import ReplicaSets, ReplicationControllers
 from skedge.controlplane.nodes.fake import FakeNodes
 from skedge.controlplane.nodes.inventory import NodesError, create_nodes, parse_nodes
 from skedge.controlplane.nodes.stages import StageError, Stages, load_stages
 from skedge.controlplane.server import ControlPlane
-
-CONTROLLERS: tuple[Callable[[Context], Controller], ...] = (
-    Deployments,
-    ReplicaSets,
-    ReplicationControllers,
-    NodeLifecycle,
-)
 
 
 async def run_controllers(

@@ -27,7 +27,7 @@ from skedge.client.watch import Resource
 from skedge.client.workqueue import RateLimit, WorkQueue
 from skedge.clock import Clock
 from skedge.controlplane.controllers.kinds import PODS, Kind
-from skedge.controlplane.controllers.objects import Meta, Pod, meta_of
+from skedge.controlplane.controllers.objects import Meta, Owned, Pod, meta_of
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,8 @@ class Context:
     ) -> None:
         self.client, self.factory, self.events, self.rng = client, factory, events, rng
         self.clock: Clock = client.clock
-        self.pods: Informer[Pod] = factory.informer(PODS)
+        self._watched: dict[str, Informer[Any]] = {}
+        self.pods: Informer[Pod] = self.informer(PODS)
         self.pods.add_indexer(OWNER, _owner_or_orphan)
         self.pods.add_indexer(NODE_NAME, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
 
@@ -63,9 +64,21 @@ class Context:
         """The present second as the API writes it."""
         return rfc3339(self.clock.now())
 
+    def informer(self, resource: Resource[S]) -> Informer[S]:
+        """The informer of a resource; it is the one of its path that `any_informer` will give."""
+        informer = self.factory.informer(resource)
+        if not resource.selectors():
+            self._watched.setdefault(resource.path, informer)
+        return informer
+
+    def any_informer(self, kind: Kind) -> Informer[Any]:
+        """An informer of a kind, whatever its objects are decoded to: ask them by `meta_of`."""
+        found = self._watched.get(kind.path())
+        return found if found is not None else self.informer(Resource.of(kind.path(), Owned))
+
     def owned(self, kind: Kind) -> Informer[JSON]:
         """The informer of a kind handled whole, indexed like pods by owner."""
-        informer = self.factory.informer(kind.resource)
+        informer = self.informer(kind.resource)
         try:
             informer.add_indexer(OWNER, lambda obj: _owner_or_orphan_meta(meta_of(obj)))
         except ValueError:
@@ -137,9 +150,6 @@ class Controller:
                 self.enqueue(before)
 
         informer.add_handler(on_add=lambda obj, _: tell(obj), on_update=changed, on_delete=lambda obj: tell(last(obj)))
-
-    def informer(self, resource: Resource[S]) -> Informer[S]:
-        return self.context.factory.informer(resource)
 
     def event(self, obj: JSON, kind: Kind, type: str, reason: str, message: str) -> None:
         """Record an event about an object."""

@@ -12,7 +12,7 @@ JSON = dict[str, Any]
 
 
 class Kind(NamedTuple):
-    """One served kind; an empty namespace stands for all of them, or for a cluster-wide kind."""
+    """One served kind. An empty namespace stands for all of them, or for a cluster-wide kind."""
 
     api_version: str
     name: str
@@ -65,5 +65,5 @@ NODE_LEASES = "kube-node-lease"
 PODS: Resource[Pod] = Resource.of(POD.path(), Pod).transformed(slim_pod)
 """All pods, narrowly decoded: one informer serves every controller and the fake nodes."""
 NODES: Resource[Node] = Resource.of(NODE.path(), Node)
-LEASES: Resource[Lease] = Resource.of(LEASE.path(NODE_LEASES), Lease)
-"""The heartbeats of nodes."""
+LEASES: Resource[Lease] = Resource.of(LEASE.path(), Lease)
+"""All leases; those in `NODE_LEASES` are the heartbeats of nodes."""

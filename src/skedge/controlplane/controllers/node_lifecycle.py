@@ -15,7 +15,7 @@ import msgspec
 from skedge.client.errors import NotFound
 from skedge.client.rest import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from skedge.controlplane.controllers.base import NODE_NAME, Context, Controller, last
-from skedge.controlplane.controllers.kinds import LEASES, NODE, NODES, POD
+from skedge.controlplane.controllers.kinds import LEASES, NODE, NODE_LEASES, NODES, POD
 from skedge.controlplane.controllers.objects import Lease, Node, Pod, Taint
 from skedge.controlplane.controllers.owning import together
 
@@ -58,8 +58,8 @@ class NodeLifecycle(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.pods = context.pods
-        self.nodes = self.informer(NODES)
-        self.leases = self.informer(LEASES)
+        self.nodes = context.informer(NODES)
+        self.leases = context.informer(LEASES)
         self._seen: dict[str, _Seen] = {}
         self.nodes.add_handler(
             on_add=lambda node, _: self._heard(node),
@@ -126,14 +126,14 @@ class NodeLifecycle(Controller):
         for each in node.status.conditions or ():
             key = _BY_CONDITION.get((each.type, each.status))
             if key is not None:
-                wanted[key, "NoSchedule"] = Taint(key, "NoSchedule")
+                wanted[key, "NoSchedule"] = Taint(key=key, effect="NoSchedule")
                 if key in (NOT_READY, UNREACHABLE):
-                    wanted[key, "NoExecute"] = Taint(key, "NoExecute", time_added=self.context.timestamp())
+                    wanted[key, "NoExecute"] = Taint(key=key, effect="NoExecute", time_added=self.context.timestamp())
         if node.condition("Ready") is None:
-            wanted[NOT_READY, "NoSchedule"] = Taint(NOT_READY, "NoSchedule")
+            wanted[NOT_READY, "NoSchedule"] = Taint(key=NOT_READY, effect="NoSchedule")
         if node.spec.unschedulable:
             added = self.context.timestamp()
-            wanted[UNSCHEDULABLE, "NoSchedule"] = Taint(UNSCHEDULABLE, "NoSchedule", time_added=added)
+            wanted[UNSCHEDULABLE, "NoSchedule"] = Taint(key=UNSCHEDULABLE, effect="NoSchedule", time_added=added)
         kept = []
         for taint in present:
             if taint.key not in _OURS or taint.effect not in ("NoSchedule", "NoExecute"):
@@ -178,6 +178,8 @@ class NodeLifecycle(Controller):
         self.enqueue(meta.name)
 
     def _renewed(self, lease: Lease) -> None:
+        if lease.metadata.namespace != NODE_LEASES:
+            return
         seen = self._seen.get(lease.metadata.name)
         if seen is not None and lease.spec.renew_time != seen.lease:
             seen.lease, seen.at = lease.spec.renew_time, self.clock.monotonic()
@@ -187,7 +189,7 @@ class NodeLifecycle(Controller):
         self.enqueue(node.metadata.name)
 
     def _grace(self, name: str) -> float:
-        lease = self.leases.store.get(f"kube-node-lease/{name}")
+        lease = self.leases.store.get(f"{NODE_LEASES}/{name}")
         duration = lease.spec.lease_duration_seconds if lease is not None else None
         return max(GRACE, 1.25 * (duration or 0))
 

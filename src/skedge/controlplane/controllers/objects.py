@@ -12,6 +12,9 @@ from typing import Any
 
 import msgspec
 
+from skedge.api import core
+from skedge.api.core import Toleration
+
 JSON = dict[str, Any]
 
 
@@ -42,14 +45,6 @@ class Meta(msgspec.Struct, rename="camel", gc=False):
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
-
-class Toleration(msgspec.Struct, rename="camel", frozen=True, gc=False):
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-    toleration_seconds: int | None = None
 
 
 class Container(msgspec.Struct, rename="camel", frozen=True, gc=False):
@@ -109,6 +104,12 @@ class PodStatus(msgspec.Struct, rename="camel", gc=False):
     container_statuses: tuple[ContainerStatus, ...] | None = None
 
 
+class Owned(msgspec.Struct):
+    """Any object, as the garbage collector sees it."""
+
+    metadata: Meta
+
+
 class Pod(msgspec.Struct):
     """What controllers and fake nodes need of a pod."""
 
@@ -150,10 +151,9 @@ class Pod(msgspec.Struct):
         return epoch(condition.last_transition_time) + min_ready_seconds if min_ready_seconds else 0.0
 
 
-class Taint(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
-    key: str = ""
-    effect: str = ""
-    value: str = ""
+class Taint(core.Taint, frozen=True):
+    """A taint with the time it was added."""
+
     time_added: str | None = None
 
 

@@ -40,7 +40,7 @@ class FakeNodes:
         rng = rng or context.rng
         stages = stages or load_stages()
         self._pods = context.pods
-        self._nodes = context.factory.informer(NODES)
+        self._nodes = context.informer(NODES)
         self.heartbeats = Heartbeats(self._client, rng)
         self._images = Images(self._client, self._nodes.store.get)
         self._addresses: dict[str, str] = {}

@@ -12,6 +12,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from skedge.api.core import Toleration
+from skedge.api.taints import find_untolerated
 from skedge.client.errors import ApiError
 from skedge.client.informer import InformerFactory
 from skedge.client.rest import RestClient
@@ -133,8 +137,8 @@ class RoundRobin:
 
 
 def _fits(pod: JSON, node: Node) -> bool:
-    tolerated = {each.get("key") for each in pod["spec"].get("tolerations") or ()}
-    if any(taint.effect != "PreferNoSchedule" and taint.key not in tolerated for taint in node.spec.taints or ()):
+    given = msgspec.convert(pod["spec"].get("tolerations") or [], tuple[Toleration, ...])
+    if find_untolerated(node.spec.taints, given) is not None:
         return False
     affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")

@@ -1,0 +1,27 @@
+"""Every controller, in the order they are started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from skedge.controlplane.controllers.base import Context, Controller
+from skedge.controlplane.controllers.deployment import Deployments
+from skedge.controlplane.controllers.event_expiry import EventExpiry
+from skedge.controlplane.controllers.gc import GarbageCollector
+from skedge.controlplane.controllers.namespaces import Namespaces
+from skedge.controlplane.controllers.node_lifecycle import NodeLifecycle
+from skedge.controlplane.controllers.pod_gc import PodGC
+from skedge.controlplane.controllers.replicaset import ReplicaSets, ReplicationControllers
+from skedge.controlplane.controllers.taint_eviction import TaintEviction
+
+CONTROLLERS: tuple[Callable[[Context], Controller], ...] = (
+    NodeLifecycle,
+    TaintEviction,
+    Deployments,
+    ReplicaSets,
+    ReplicationControllers,
+    Namespaces,
+    PodGC,
+    GarbageCollector,
+    EventExpiry,
+)
