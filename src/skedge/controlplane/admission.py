@@ -19,7 +19,6 @@ from skedge.controlplane.quantities import value as quantity
 
 JSON = dict[str, Any]
 
-IMMORTAL_NAMESPACES = ("default", "kube-system", "kube-public")
 _PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 

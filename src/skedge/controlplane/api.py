@@ -10,6 +10,7 @@ from skedge.controlplane.access import Access, User
 from skedge.controlplane.cluster import Cluster
 from skedge.controlplane.errors import ApiError, bad_request, method_not_supported, not_found, success
 from skedge.controlplane.negotiate import read_object
+from skedge.controlplane.normal import normal
 from skedge.controlplane.request import ListOptions, Target, dry_run
 from skedge.controlplane.store import Stored, encode
 from skedge.controlplane.writing import Body
@@ -104,7 +105,7 @@ class Api:
 
     def _finalize(self, target: Target, body: Body) -> Stored:
         """namespaces/finalize: the namespace controller takes its finalizer away."""
-        given = read_object(body.data, body.content_type, "Namespace")
+        given = normal(read_object(body.data, body.content_type, "Namespace"), "v1/Namespace", "Namespace", "v1")
         stored = reading.get(self._cluster, target)
         obj = stored.load()
         version = (given.get("metadata") or {}).get("resourceVersion")

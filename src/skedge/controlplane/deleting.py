@@ -21,6 +21,7 @@ from skedge.controlplane.errors import (
     unsupported,
 )
 from skedge.controlplane.negotiate import read_object
+from skedge.controlplane.normal import normal, normal_options
 from skedge.controlplane.request import Target, dry_run, flag, integer
 from skedge.controlplane.selectors import labels_from_object
 from skedge.controlplane.store import Selection, Stored
@@ -46,7 +47,7 @@ def read_options(target: Target, body: Body) -> Options:
     """DeleteOptions from the body, or from the query where there is none."""
     given: JSON = {}
     if body.data.strip():
-        given = read_object(body.data, body.content_type, "DeleteOptions")
+        given = normal_options(read_object(body.data, body.content_type, "DeleteOptions"))
     return options_of(target, given)
 
 
@@ -213,7 +214,7 @@ _BUDGETS = "poddisruptionbudgets.policy"
 
 def evict(cluster: Cluster, target: Target, body: Body) -> JSON:
     """pods/eviction: a deletion that asks the budgets first."""
-    eviction = read_object(body.data, body.content_type, "Eviction")
+    eviction = normal(read_object(body.data, body.content_type, "Eviction"), "policy/v1/Eviction", "Eviction", "v1")
     name = (eviction.get("metadata") or {}).get("name", "")
     if name and name != target.name:
         raise bad_request("name in URL does not match name in Eviction object")

@@ -78,6 +78,9 @@ def _accept(header: str) -> Shape:
     raise ApiError(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {_REPRESENTATIONS}", {})
 
 
+_DEPTH = 200  # levels of nesting in YAML
+
+
 class _Loader(yaml.CSafeLoader):
     """YAML as JSON sees it: no timestamps, no sexagesimal numbers."""
 
@@ -107,9 +110,30 @@ def body_media_type(content_type: str) -> str:
 def load_yaml(data: bytes) -> Any:
     """One YAML (or JSON) document. Raises ValueError with the parser's words."""
     try:
-        return yaml.load(data, Loader=_Loader)
-    except yaml.YAMLError as e:
+        document = yaml.load(data, Loader=_Loader)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as e:
         raise ValueError(f"error converting YAML to JSON: yaml: {e}".replace("\n", " ")) from e
+    return _as_json(document, [10 * len(data) + 100], _DEPTH)
+
+
+def _as_json(value: Any, budget: list[int], depth: int) -> Any:
+    """A YAML value with text for keys; aliases must not blow it up, nor nesting."""
+    budget[0] -= 1
+    if budget[0] < 0 or depth < 0:
+        raise ValueError("error converting YAML to JSON: yaml: document contains excessive aliasing or nesting")
+    if isinstance(value, dict):
+        return {_key(key): _as_json(item, budget, depth - 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_as_json(item, budget, depth - 1) for item in value]
+    if isinstance(value, (str, bool, int, float)) or value is None:
+        return value
+    raise ValueError(f"error converting YAML to JSON: yaml: no JSON for a value of type {type(value).__name__}")
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return "null" if key is None else str(key)
 
 
 def load_json(data: bytes) -> Any:
@@ -118,6 +142,8 @@ def load_json(data: bytes) -> Any:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         raise ValueError(go_json_error(data, e)) from e
+    except RecursionError:
+        raise ValueError("exceeded max depth") from None
 
 
 def read_object(data: bytes, content_type: str, kind: str) -> JSON:

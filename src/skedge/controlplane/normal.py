@@ -19,6 +19,7 @@ from skedge.controlplane.gotypes import plan
 JSON = dict[str, Any]
 
 _TIME, _MICRO_TIME = "apis.meta.v1.Time", "apis.meta.v1.MicroTime"
+_LIMIT = 1 << 63
 _QUANTITY = "api.resource.Quantity"
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)")
 
@@ -34,6 +35,14 @@ def normal(obj: JSON, gvk: str, kind: str, version: str) -> JSON:
     except (_Mismatch, quantities.BadQuantity) as e:
         problem = next(iter(validate_types(gvk, obj)), str(e))
         raise bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {problem}') from None
+
+
+def normal_options(obj: JSON) -> JSON:
+    """DeleteOptions in the server's form. Raises 400."""
+    try:
+        return _struct(obj, table().types["apis.meta.v1.DeleteOptions"])
+    except _Mismatch:
+        raise bad_request("unable to decode DeleteOptions: a field has the wrong type") from None
 
 
 def zero(gvk: str) -> JSON:
@@ -101,7 +110,9 @@ def _scalar(value: Any, name: str) -> Any:
             raise _Mismatch
         return value
     if name.startswith("integer"):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_LIMIT <= value < _LIMIT:
+            raise _Mismatch
+        if value != int(value):
             raise _Mismatch
         return int(value)
     if name == "boolean":

@@ -7,8 +7,9 @@ from typing import Any
 from skedge.controlplane.access import Access, User
 from skedge.controlplane.errors import invalid, invalid_value, required
 from skedge.controlplane.negotiate import read_object
+from skedge.controlplane.normal import normal
 from skedge.controlplane.request import Target
-from skedge.controlplane.writing import Body, check_kind
+from skedge.controlplane.writing import Body, check_kind, gvk
 
 JSON = dict[str, Any]
 
@@ -20,6 +21,7 @@ def review(access: Access, target: Target, body: Body, user: User) -> JSON:
     resource = target.resource
     obj = read_object(body.data, body.content_type, resource.kind)
     check_kind(obj, resource.kind, resource.api_version, resource.group)
+    obj = normal(obj, gvk(resource), resource.kind, resource.version)
     spec: JSON = obj.get("spec") or {}
     answer: JSON = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": {}, "spec": spec}
     if resource.kind == "TokenReview":

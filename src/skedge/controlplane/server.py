@@ -95,7 +95,7 @@ class ControlPlane:
         self.store.on_dirty = lambda: self._schedule_flush(loop)
         bootstrap.ensure(self.cluster, rbac=self.access.enforced)
         self.store.flush()
-        server = web.Server(self._handle, request_factory=_request, handler_cancellation=True)
+        server = web.Server(self._handle, request_factory=_request, handler_cancellation=True, keepalive_timeout=300.0)
         self._runner = web.ServerRunner(server, access_log=None, shutdown_timeout=2.0)
         await self._runner.setup()
         context = self.tls.context() if self.tls is not None else None

@@ -20,6 +20,7 @@ from skedge.controlplane.errors import (
     already_exists,
     bad_request,
     conflict,
+    generate_name_conflict,
     invalid,
     invalid_value,
     not_found,
@@ -159,6 +160,8 @@ def _create(cluster: Cluster, target: Target, obj: JSON, manager: str, rehearsal
             if _key(meta, namespace) not in collection.objects:
                 break
             meta["name"] = base + cluster.suffix()
+        else:
+            raise generate_name_conflict(resource.plural, resource.group, meta["name"])
     objectmeta.fill(obj, cluster, namespace)
     if kind.generation:
         meta["generation"] = 1
@@ -261,7 +264,7 @@ def store_update(
         new["metadata"].pop("managedFields", None)
         if managed:
             new["metadata"]["managedFields"] = managed
-    errors = objectmeta.validate_update(new["metadata"], old["metadata"]) if sub != "status" else []
+    errors = objectmeta.validate_update(new["metadata"], old["metadata"])
     objectmeta.keep(new, old)
     if sub != "status":
         kind.prepare_update(new, old, cluster)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from skedge.controlplane import names
@@ -80,6 +79,3 @@ def setdefaults(obj: JSON, **values: Any) -> None:
     """Set the fields that are absent."""
     for key, value in values.items():
         obj.setdefault(key, value)
-
-
-Validator = Callable[[JSON], list[FieldError]]
