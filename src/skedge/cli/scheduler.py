@@ -11,8 +11,10 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from skedge import names
 from skedge.app.failures import reason
 from skedge.app.metrics import build_metrics, flag_values
+from skedge.app.policy import use_policy
 from skedge.app.process import SchedulerProcess
 from skedge.app.serving import serving_settings
 from skedge.app.signals import Signals
@@ -100,6 +102,8 @@ def _run(options: Options, gates: FeatureGates, version: str, signals: Signals, 
     metrics = build_metrics(options, gates, _read)
 
     async def main() -> int:
+        for warning in await use_policy(done, client_config, gates, user_agent=f"{names.COMPONENT_NAME}/{version}"):
+            log.warning(warning)
         process = SchedulerProcess(
             done.config,
             client_config,
