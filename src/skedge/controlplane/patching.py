@@ -90,9 +90,13 @@ def _apply(cluster: Cluster, target: Target, body: Body) -> Written:
     if unknown and field_validation(target) == "Strict":
         raise bad_request(f"error decoding YAML: strict decoding error: {', '.join(unknown)}")
     target.warnings.extend(unknown)
-    meta = document.setdefault("metadata", {})
+    meta = document.get("metadata")
+    if meta is None:
+        meta = document["metadata"] = {}
+    if not isinstance(meta, dict):
+        raise bad_request("error decoding YAML: metadata is not an object")
     for key, wanted in (("name", target.name), ("namespace", target.namespace)):
-        found = meta.get(key) if isinstance(meta, dict) else None
+        found = meta.get(key)
         if found not in (None, "", wanted):
             what = f"the {key} of the object ({found}) does not match the {key} on the URL ({wanted})"
             raise bad_request(what)
