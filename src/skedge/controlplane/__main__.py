@@ -1,4 +1,4 @@
-"""`python -m skedge.controlplane --port P [--data-dir D]`: an API server as a process of its own.
+"""`python -m skedge.controlplane --port P [--data-dir D] [--tls-dir T] [--token-file F]`: an API server process.
 
 Prints one line, its address, once it answers; ends on SIGINT and SIGTERM.
 """
@@ -8,17 +8,28 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import csv
 import gc
 import signal
+import ssl
 import sys
+import time
 from pathlib import Path
 
+from skedge.controlplane.access import Access, User
 from skedge.controlplane.server import ControlPlane
+from skedge.controlplane.tls import Authority, ServerTLS
 
 
-async def serve(port: int, host: str = "127.0.0.1", data_dir: Path | None = None) -> None:
+async def serve(
+    port: int,
+    host: str = "127.0.0.1",
+    data_dir: Path | None = None,
+    tls: ServerTLS | None = None,
+    access: Access | None = None,
+) -> None:
     """Run a server until a signal; prints its address when it is ready."""
-    plane = ControlPlane(port, data_dir, host=host)
+    plane = ControlPlane(port, data_dir, host=host, tls=tls, access=access)
     await plane.start()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -30,6 +41,28 @@ async def serve(port: int, host: str = "127.0.0.1", data_dir: Path | None = None
     await plane.stop()
 
 
+def read_tokens(path: Path) -> dict[str, User]:
+    """Tokens of a CSV file, `token,user,uid[,"group,group"]` a line. Raises ValueError naming the line."""
+    tokens: dict[str, User] = {}
+    with path.open(newline="") as lines:
+        for number, row in enumerate(csv.reader(lines), 1):
+            if not row:
+                continue
+            if len(row) < 3 or not row[0] or not row[1]:
+                raise ValueError(f'{path}, line {number}: expected token,user,uid[,"groups"]')
+            groups = tuple(g.strip() for g in row[3].split(",") if g.strip()) if len(row) > 3 else ()
+            tokens[row[0]] = User(row[1], groups, row[2])
+    return tokens
+
+
+def _certificates(directory: Path, host: str) -> ServerTLS:
+    """Certificates in a directory, made where they are missing: the CA's, the server's, an administrator's."""
+    authority = Authority(directory, time.time())
+    if not (directory / "admin.crt").exists():
+        authority.client("admin", ["system:masters"])
+    return authority.serving(sorted({host, "127.0.0.1", "localhost"}))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m skedge.controlplane", allow_abbrev=False)
@@ -38,10 +71,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--data-dir", type=Path, default=None, help="keep the state in this directory (default: memory)"
     )
+    text = "serve HTTPS with certificates from this directory (ca.crt, admin.crt, ... are made there) and evaluate RBAC"
+    parser.add_argument("--tls-dir", type=Path, default=None, help=text)
+    text = 'CSV file of bearer tokens (token,user,uid,"groups"); RBAC is evaluated'
+    parser.add_argument("--token-file", type=Path, default=None, help=text)
     options = parser.parse_args(arguments)
     gc.set_threshold(50_000, 20, 50)
-    run = serve(options.port, options.host, options.data_dir)
     try:
+        tokens = read_tokens(options.token_file) if options.token_file else {}
+        tls = _certificates(options.tls_dir, options.host) if options.tls_dir else None
+        access = Access(tokens) if tls is not None or tokens else None
+        run = serve(options.port, options.host, options.data_dir, tls, access)
         with contextlib.suppress(KeyboardInterrupt):
             try:
                 import uvloop
@@ -49,8 +89,11 @@ def main(arguments: list[str] | None = None) -> int:
                 asyncio.run(run)
             else:
                 uvloop.run(run)
-    except OSError as e:
-        print(f"cannot serve on {options.host}:{options.port}: {e.strerror or e}", file=sys.stderr)
+    except (OSError, ssl.SSLError) as e:
+        print(f"cannot serve on {options.host}:{options.port}: {e}", file=sys.stderr)
+        return 1
+    except ValueError as e:
+        print(f"error: {e}", file=sys.stderr)
         return 1
     return 0
 
