@@ -175,13 +175,11 @@ class VolumeBinder:
         for claim in claims:
             self._waiting.setdefault(claim, set()).add(signal)
         try:
-            while True:
+            while not self._is_done(pod, decision):
                 left = deadline - clock.monotonic()
                 if left <= 0:
                     raise BindingError(TIMED_OUT)
                 await signal.wait(min(POLL, left))
-                if self._is_done(pod, decision):
-                    return
         finally:
             for claim in claims:
                 self._waiting[claim].discard(signal)
