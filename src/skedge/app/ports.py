@@ -23,6 +23,7 @@ AnyPod = PodInfo | PlacedPod
 _encode = msgspec.json.Encoder().encode
 PATCH_TRIES = 4
 FIRST_PAUSE = 0.01
+_DELETE_OPTIONS = b'{"kind":"DeleteOptions","apiVersion":"v1"}'
 
 
 class _BindingMeta(msgspec.Struct):
@@ -88,7 +89,8 @@ class RestEvictor:
 
     async def delete(self, pod: PlacedPod) -> bool:
         try:
-            await self._client.request("DELETE", f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}")
+            path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+            await self._client.request("DELETE", path, body=_DELETE_OPTIONS)
         except NotFound:
             return False
         return True

@@ -32,6 +32,8 @@ log = get_logger(__name__)
 
 SLICE = 0.005
 """Seconds of cycles before the loop serves its sockets again."""
+LONGEST_SLEEP = 1.0
+"""Seconds after which deadlines are looked at again: a pod that goes into backoff brings one and wakes nobody."""
 
 
 class Scheduler:
@@ -96,14 +98,12 @@ class Scheduler:
                 await asyncio.sleep(0)
                 continue
             deadline = self.queue.next_deadline()
-            timer = None
-            if deadline is not None:
-                timer = loop.call_later(max(0.0, deadline - self.clock.monotonic()), self._wake.set)
+            wait = LONGEST_SLEEP if deadline is None else min(LONGEST_SLEEP, deadline - self.clock.monotonic())
+            timer = loop.call_later(max(0.0, wait), self._wake.set)
             try:
                 await self._wake.wait()
             finally:
-                if timer is not None:
-                    timer.cancel()
+                timer.cancel()
 
     def flush(self) -> None:
         """Moves pods whose backoff is over, and those that waited too long."""
