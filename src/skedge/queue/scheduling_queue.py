@@ -250,11 +250,11 @@ class SchedulingQueue:
         """
         if not self.hints.of_interest(event):
             return
-        for bucket, records in self._pending.unschedulable.buckets():
-            if self.hints.can_matter(bucket.scheduler_name, bucket.rejectors, event):
-                if pre_check is not None:
-                    records = [record for record in records if pre_check(record.pod)]
-                self._move(records, event, old, new)
+        can_matter = self.hints.can_matter
+        records = self._pending.unschedulable.select(lambda b: can_matter(b.scheduler_name, b.rejectors, event))
+        if pre_check is not None:
+            records = [record for record in records if pre_check(record.pod)]
+        self._move(records, event, old, new)
         if self._in_flight:
             self._in_flight.append(event, old, new)
 

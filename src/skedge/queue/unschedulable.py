@@ -5,7 +5,7 @@ Upstream: `pkg/scheduler/backend/queue/unschedulable_pods.go`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from skedge.queue.queued_pod import QueuedPodInfo
@@ -58,9 +58,9 @@ class UnschedulablePods:
         self.gated -= bucket.gating_plugin != ""
         record.bucket = None
 
-    def buckets(self) -> list[tuple[Bucket, list[QueuedPodInfo]]]:
-        """A picture of the moment: the pods may be moved while it is read."""
-        return [(bucket, list(records.values())) for bucket, records in self._buckets.items()]
+    def select(self, wanted: Callable[[Bucket], bool]) -> list[QueuedPodInfo]:
+        """The pods of some buckets, as of now: they may be moved while the list is gone through."""
+        return [record for bucket, records in self._buckets.items() if wanted(bucket) for record in records.values()]
 
     def get(self, key: str) -> QueuedPodInfo | None:
         return self._records.get(key)
