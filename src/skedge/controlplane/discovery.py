@@ -30,14 +30,33 @@ VERSION: JSON = {
     "platform": "linux/amd64",
 }
 
-_CHECKS = ("ping", "log", "etcd", "poststarthook/bootstrap-controller", "poststarthook/rbac/bootstrap-roles")
+# the checks kube-apiserver names, in its order; a hook this server does not have is trivially done
+_HOOKS = """
+start-apiserver-admission-initializer generic-apiserver-start-informers priority-and-fairness-config-consumer
+priority-and-fairness-filter storage-object-count-tracker-hook start-apiextensions-informers
+start-apiextensions-controllers crd-informer-synced start-system-namespaces-controller
+peer-endpoint-reconciler-controller start-cluster-authentication-info-controller
+start-kube-apiserver-identity-lease-controller start-kube-apiserver-identity-lease-garbage-collector storage-readiness
+start-legacy-token-tracking-controller start-service-ip-repair-controllers rbac/bootstrap-roles
+scheduling/bootstrap-system-priority-classes priority-and-fairness-config-producer bootstrap-controller
+start-kubernetes-service-cidr-controller start-kube-aggregator-informers apiservice-status-local-available-controller
+apiservice-status-remote-available-controller apiservice-registration-controller apiservice-wait-for-first-sync
+apiservice-discovery-controller kube-apiserver-autoregistration autoregister-completion apiservice-openapi-controller
+apiservice-openapiv3-controller
+""".split()
+_NO_HOOK = "autoregister-completion"
+
+
+def _checks(name: str) -> list[str]:
+    hooks = [hook if hook == _NO_HOOK else f"poststarthook/{hook}" for hook in _HOOKS]
+    if name == "readyz":
+        return ["ping", "log", "informer-sync", *hooks, "shutdown"]
+    return ["ping", "log", "loopback-serving-certificate", "etcd", *hooks]
 
 
 def health(name: str, verbose: bool, stopping: bool) -> tuple[int, str]:
     """Code and text of healthz, livez and readyz."""
-    checks = list(_CHECKS)
-    if name == "readyz":
-        checks.append("shutdown")
+    checks = _checks(name)
     failed = stopping and name == "readyz"
     if not verbose and not failed:
         return 200, "ok"

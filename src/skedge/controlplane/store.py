@@ -355,6 +355,8 @@ class Store:
             fresh = collection.take_fresh()
             for listener in list(collection.listeners):
                 listener(fresh)
+            for change in fresh:
+                change.lines.clear()  # whoever resumes later has them made again
 
     def compact(self, revision: int) -> None:
         """Forget history up to and including a revision."""

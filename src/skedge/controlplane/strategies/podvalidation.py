@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import json
 import re
 from typing import Any
 
@@ -11,6 +9,7 @@ from skedge.controlplane import names
 from skedge.controlplane.errors import FieldError, duplicate, forbidden_field, invalid_value, required, unsupported
 from skedge.controlplane.quantities import value as quantity
 from skedge.controlplane.strategies.affinityvalidation import validate_affinity, validate_selector
+from skedge.controlplane.strategies.poddiff import spec_diff
 
 JSON = dict[str, Any]
 
@@ -281,7 +280,7 @@ def validate_pod_update(new: JSON, old: JSON) -> list[FieldError]:
             if not container.get("image"):
                 errors.append(required(f"spec.{kind}[{i}].image"))
     if allowed != before and not errors:
-        errors.append(forbidden_field("spec", _FIXED + go_diff(before, allowed)))
+        errors.append(forbidden_field("spec", _FIXED + spec_diff(before, allowed)))
     deadline, was = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
     if was is not None and (deadline is None or deadline > was):
         if deadline is None:
@@ -291,13 +290,6 @@ def validate_pod_update(new: JSON, old: JSON) -> list[FieldError]:
             text = f"must be less than or equal to previous value {was}"
             errors.append(invalid_value("spec.activeDeadlineSeconds", deadline, text))
     return errors
-
-
-def go_diff(before: JSON, after: JSON) -> str:
-    """The changed lines of a spec with a little context. Upstream prints internal structs, whose names differ."""
-    texts = [json.dumps(spec, indent=1, sort_keys=True).splitlines() for spec in (before, after)]
-    lines = list(difflib.unified_diff(texts[0], texts[1], n=3, lineterm=""))[2:]
-    return "".join(f"{line}\n" for line in lines)
 
 
 def _copy(target: JSON, source: JSON, key: str) -> None:
