@@ -31,7 +31,7 @@ VERSION: JSON = {
 }
 
 # the checks kube-apiserver names, in its order; a hook this server does not have is trivially done
-_HOOKS = """
+_HOOK_NAMES = """
 start-apiserver-admission-initializer generic-apiserver-start-informers priority-and-fairness-config-consumer
 priority-and-fairness-filter storage-object-count-tracker-hook start-apiextensions-informers
 start-apiextensions-controllers crd-informer-synced start-system-namespaces-controller
@@ -43,12 +43,12 @@ start-kubernetes-service-cidr-controller start-kube-aggregator-informers apiserv
 apiservice-status-remote-available-controller apiservice-registration-controller apiservice-wait-for-first-sync
 apiservice-discovery-controller kube-apiserver-autoregistration autoregister-completion apiservice-openapi-controller
 apiservice-openapiv3-controller
-""".split()
+"""
 _NO_HOOK = "autoregister-completion"
 
 
 def _checks(name: str) -> list[str]:
-    hooks = [hook if hook == _NO_HOOK else f"poststarthook/{hook}" for hook in _HOOKS]
+    hooks = [hook if hook == _NO_HOOK else f"poststarthook/{hook}" for hook in _HOOK_NAMES.split()]
     if name == "readyz":
         return ["ping", "log", "informer-sync", *hooks, "shutdown"]
     return ["ping", "log", "loopback-serving-certificate", "etcd", *hooks]
