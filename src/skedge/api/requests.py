@@ -149,17 +149,6 @@ def pod_limits(pod: Pod) -> dict[str, int]:
     return total
 
 
-def requests_fell(old: Pod, new: Pod) -> bool:
-    """Whether the pod needs less of some resource than before, its status considered. Raises QuantityError."""
-    options = _Options(pod_level=True, use_status=True, claim_status=False, defaults={})
-    try:
-        before, after = (_effective(pod, _whole, _whole_default, options) for pod in (old, new))
-        return any(name not in after or amount > after[name] for name, amount in before.items())
-    except _NotWhole:
-        was, now = (_effective(pod, _exact, _exact_default, options) for pod in (old, new))
-        return any(name not in now or amount.milli_value() > now[name].milli_value() for name, amount in was.items())
-
-
 def nonzero_requests(
     pod: Pod, *, pod_level: bool = True, use_status: bool = False, requests: Mapping[str, int] | None = None
 ) -> tuple[int, int]:

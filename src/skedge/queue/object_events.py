@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from skedge.api.core import Node
-from skedge.api.podevents import Change, node_changes
+from skedge.api.node_changes import Change, node_changes
 from skedge.framework.events import ASSIGNED_POD, NODE, UNSCHEDULABLE_POD, ActionType, ClusterEvent
 from skedge.snapshot.pods import PlacedPod, PodInfo
 

@@ -1,9 +1,7 @@
-"""What an update changed, as far as it may let rejected pods fit.
+"""What an update of a node changed, as far as it may let rejected pods fit.
 
-Pure functions of the old and the new object; a change's value is the word of the reference's action type. Updates of
-other kinds are always the generic `UPDATE`.
-
-Upstream: `pkg/scheduler/framework/events.go` (`PodSchedulingPropertiesChange`, `NodeSchedulingPropertiesChange`).
+A change's value is the word of the reference's action type. Upstream: `pkg/scheduler/framework/events.go`
+(`NodeSchedulingPropertiesChange`).
 """
 
 from __future__ import annotations
@@ -11,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from skedge.api.core import Node, Pod, ResourceList
+from skedge.api.core import Node, ResourceList
 from skedge.api.quantity import quantity
-from skedge.api.requests import requests_fell
 
 
 class Change(StrEnum):
@@ -25,32 +22,6 @@ class Change(StrEnum):
     NODE_CONDITION = "UpdateNodeCondition"
     NODE_ANNOTATION = "UpdateNodeAnnotation"
     NODE_DECLARED_FEATURE = "UpdateNodeDeclaredFeature"
-    POD_LABEL = "UpdatePodLabel"
-    POD_SCALE_DOWN = "UpdatePodScaleDown"
-    POD_TOLERATION = "UpdatePodToleration"
-    POD_SCHEDULING_GATES_ELIMINATED = "UpdatePodSchedulingGatesEliminated"
-    POD_GENERATED_RESOURCE_CLAIM = "UpdatePodGeneratedResourceClaim"
-    UPDATE = "Update"
-
-
-def pod_changes(old: Pod, new: Pod, *, dynamic_resources: bool = True) -> tuple[Change, ...]:
-    """What changed between two versions of a pod, in the reference's order; `UPDATE` alone when nothing of note did.
-
-    `dynamic_resources`: whether claims made for the pod are looked at (feature gate DynamicResourceAllocation).
-    Raises QuantityError for a pod with an unreadable amount.
-    """
-    found: list[Change] = []
-    if _pairs(old.metadata.labels) != _pairs(new.metadata.labels):
-        found.append(Change.POD_LABEL)
-    if requests_fell(old, new):
-        found.append(Change.POD_SCALE_DOWN)
-    if old.spec.scheduling_gates and not new.spec.scheduling_gates:
-        found.append(Change.POD_SCHEDULING_GATES_ELIMINATED)
-    if len(old.spec.tolerations or ()) != len(new.spec.tolerations or ()):
-        found.append(Change.POD_TOLERATION)
-    if dynamic_resources and _claims(old) != _claims(new):
-        found.append(Change.POD_GENERATED_RESOURCE_CLAIM)
-    return tuple(found) or (Change.UPDATE,)
 
 
 def node_changes(old: Node, new: Node, *, declared_features: bool = True) -> tuple[Change, ...]:
@@ -79,10 +50,6 @@ def node_changes(old: Node, new: Node, *, declared_features: bool = True) -> tup
 
 def _pairs(pairs: Mapping[str, str] | None) -> Mapping[str, str]:
     return pairs or {}
-
-
-def _claims(pod: Pod) -> tuple[object, object]:
-    return pod.status.resource_claim_statuses or (), pod.status.extended_resource_claim_status
 
 
 def _conditions(node: Node) -> dict[str, str]:
