@@ -23,6 +23,7 @@ from skedge.framework.ports import Ports
 from skedge.plugins.legacy.registry import LEGACY
 from skedge.plugins.registry import IN_TREE, Factory
 from skedge.profiles.profile import Enabled, Profile, extends
+from skedge.profiles.sampling import Sampler
 from skedge.queue.hints import ProfileQueueing, hint_map
 from skedge.queue.scheduling_queue import SchedulingQueue
 from skedge.scheduler.dispatcher import Dispatcher
@@ -76,6 +77,13 @@ def build_profiles(
     config: config_types.KubeSchedulerConfiguration, factories: Mapping[str, Factory], handle: Handle
 ) -> dict[str, Profile]:
     """All profiles of a configuration, by scheduler name. Raises ConfigError."""
+    percentages = [
+        config.percentage_of_nodes_to_score
+        if entry.percentage_of_nodes_to_score is None
+        else entry.percentage_of_nodes_to_score
+        for entry in config.profiles
+    ]
+    sampler = Sampler(handle.table) if min(percentages, default=100) < 100 else None
     plugins = {entry.scheduler_name: _Plugins(entry, factories, handle) for entry in config.profiles}
 
     def implements(name: str, point: str) -> bool:
@@ -87,9 +95,8 @@ def build_profiles(
 
     expanded = build_checks.expand_profiles(config, implements, factories, handle.gates)
     profiles: dict[str, Profile] = {}
-    for entry in config.profiles:
+    for entry, percentage in zip(config.profiles, percentages, strict=True):
         made = plugins[entry.scheduler_name]
-        percentage = entry.percentage_of_nodes_to_score
         try:
             points = {
                 point: [Enabled(made.get(plugin.name), max(plugin.weight, 1)) for plugin in enabled]
@@ -102,7 +109,8 @@ def build_profiles(
             entry.scheduler_name,
             points,
             handle.table,
-            percentage_of_nodes_to_score=config.percentage_of_nodes_to_score if percentage is None else percentage,
+            percentage_of_nodes_to_score=percentage,
+            sampler=sampler,
             run_all_filters=entry.run_all_filters,
         )
     return profiles

@@ -13,6 +13,7 @@ from skedge.framework.plugin import fragment_of
 from skedge.framework.state import CycleState
 from skedge.framework.status import Status
 from skedge.profiles.kept import Bounded, Kept
+from skedge.profiles.sampling import Sampler
 from skedge.profiles.standing import Standing, Weighted
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PodInfo
@@ -58,13 +59,15 @@ class Profile:
         points: Mapping[str, Sequence[Enabled]],
         table: NodeTable,
         *,
-        percentage_of_nodes_to_score: int | None = None,
+        percentage_of_nodes_to_score: int = 100,
+        sampler: Sampler | None = None,
         run_all_filters: bool = False,
         cache_bytes: int = 128 << 20,
     ) -> None:
         self.name = name
         self.table = table
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        self.sampler = sampler
         self.run_all_filters = run_all_filters
 
         def at(point: str) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ Upstream: `schedule_one.go` (schedulePod, findNodesThatFitPod, prioritizeNodes),
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,12 +15,16 @@ from skedge.framework.state import CycleState
 from skedge.framework.status import Code, PluginError, Status
 from skedge.profiles.diagnosis import Codes, Diagnosis
 from skedge.profiles.profile import Profile
+from skedge.profiles.sampling import Sampler, nodes_to_find
 from skedge.profiles.standing import Standing
 from skedge.profiles.trials import Trials
 from skedge.snapshot.arith import Bools, Ints
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.snapshot.views import DeltaView, Rows
+
+_CHUNK: Final = 128
+"""A search that may end early asks about at least so many rows at a time."""
 
 
 class CycleError(Exception):
@@ -50,21 +54,28 @@ class Search:
         self._kept_mask = False  # the feasible rows are exactly those of the standing
         self._among_kept = False  # the feasible rows are among those of the standing
         self._direct = False  # codes and scores were computed for a few rows only
+        self.visited: Ints | None = None
+        """Rows that were looked at in this order, where the search ends early once it found enough."""
 
     # --- filters ------------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """PreFilter and Filter; the pod's nominated node is tried before all others. Raises CycleError."""
+        sampler = self.profile.sampler
+        order = None if sampler is None else sampler.rows()
         try:
             names = self._pre_filter()
             if self.diagnosis.pre_filter is not None:
                 return
             if self.pod.nominated_node_name and self._nominated_node_fits():
                 return
-            if names is None:
+            if names is not None:
+                self._filter_named(names, sampler)
+            elif sampler is None or order is None:
                 self._filter_all()
             else:
-                self._filter_named(names)
+                self._filter_some(order)
+                sampler.move(self.evaluated_nodes)
         except PluginError as error:
             raise CycleError(str(error)) from error
 
@@ -165,7 +176,11 @@ class Search:
     def _explain_all(self, others: list[Codes]) -> None:
         """Puts the codes of all plugins, in Filter order, into the diagnosis."""
         diagnosis = self.diagnosis
-        diagnosis.rows = np.flatnonzero(self.table.exists)
+        diagnosis.rows = np.flatnonzero(self.table.exists) if self.visited is None else self.visited
+        if self.visited is not None and diagnosis.crowded is not None:
+            rows, codes = diagnosis.crowded
+            seen = np.isin(rows, self.visited)
+            diagnosis.crowded = (rows[seen], [Codes(plugin, each[seen]) for plugin, each in codes])
         by_name = {plugin.name: codes for plugin, codes in others}
         by_name |= {plugin.name: kept.answers for plugin, kept in self.standing.filters}
         diagnosis.filters = [
@@ -187,11 +202,55 @@ class Search:
             )
         return self.diagnosis
 
-    def _filter_named(self, names: NodeNames) -> None:
+    def _filter_some(self, order: Ints) -> None:
+        """Looks at rows in this order, and ends before the next feasible one after as many as are to be found."""
+        standing = self.standing
+        standing.sync()
+        enough = self.to_find(len(order))
+        mask = standing.feasible[: self.table.size]
+        crowded = self.crowded()
+        if crowded:
+            mask = mask.copy()
+            self._check_crowded(np.fromiter(crowded, np.int64, len(crowded)), mask)
+        positions = np.flatnonzero(mask[order])
+        plugins = [plugin for plugin in self.profile.cycle_filter if plugin.name not in self.skip_filter]
+        found: list[Ints] = []
+        count = at = 0
+        while at < len(positions) and count <= enough:
+            part = positions[at : at + max(enough + 1 - count, _CHUNK)]
+            at += len(part)
+            for plugin in plugins:
+                codes = plugin.filter(self.state, self.pod, Rows(self.table, order[part]))
+                part = part[np.broadcast_to(codes, part.shape) == 0]
+            found.append(part)
+            count += len(part)
+        fits = np.concatenate(found) if found else positions
+        self.visited = order if len(fits) <= enough else order[: fits[enough]]
+        self.rows = order[fits[:enough]]
+        self._among_kept = True
+        self._kept_mask = len(self.rows) == standing.count
+        if not len(self.rows):
+            self.explain()
+
+    def to_find(self, nodes: int) -> int:
+        """How many feasible nodes of so many are enough."""
+        profile = self.profile
+        return nodes_to_find(nodes, profile.percentage_of_nodes_to_score) if profile.score else min(nodes, 1)
+
+    def _filter_named(self, names: NodeNames, sampler: Sampler | None) -> None:
         """Only the nodes of these names (those that exist) are looked at; all others are absent."""
         table = self.table
         found = [row for name in names if (row := table.row_of.get(name)) is not None and table.exists[row]]
-        self.look_at(np.array(sorted(found), np.int64))
+        rows = np.array(sorted(found), np.int64)
+        if sampler is not None and len(rows):
+            rows = np.roll(rows, -(sampler.start % len(rows)))
+        self.look_at(rows)
+        if sampler is not None:
+            enough = self.to_find(len(rows))
+            if len(self.rows) > enough:
+                self.visited = rows[: np.flatnonzero(rows == self.rows[enough])[0]]
+                self.rows = self.rows[:enough]
+            sampler.move(self.evaluated_nodes)
         listed = " ".join(sorted(self.diagnosis.narrowing))
         self.diagnosis.absent = Status(
             Code.UNSCHEDULABLE_AND_UNRESOLVABLE, f"node(s) didn't satisfy plugin(s) [{listed}]"
@@ -261,6 +320,8 @@ class Search:
     @property
     def evaluated_nodes(self) -> int:
         """Nodes that were looked at."""
+        if self.visited is not None:
+            return len(self.visited)
         return len(self.diagnosis.rows) if self._direct else self.table.count
 
     def post_filter(self) -> PostFilterResult | None:

@@ -15,6 +15,7 @@ from skedge.framework.state import PODS_TO_ACTIVATE, CycleState
 from skedge.framework.status import Code, Status
 from skedge.profiles.diagnosis import Diagnosis, FitError
 from skedge.profiles.profile import Profile
+from skedge.profiles.sampling import heap_root
 from skedge.profiles.search import CycleError, Search
 from skedge.queue.queued_pod import QueuedPodInfo
 from skedge.snapshot.pods import PlacedPod, PodInfo
@@ -121,11 +122,14 @@ class NoNodesError(Exception):
 
 
 def choose(scheduler: Scheduler, search: Search) -> int:
-    """The row to take: the only one, or one of the best by total score, each as likely."""
+    """The row to take: the only one, or one of the best by total score, each as likely (the first in the reference's
+    heap where a sample of the nodes is looked at)."""
     rows = search.rows
     if len(rows) == 1:
         return int(rows[0])
     totals = search.scores()
+    if search.profile.sampler is not None:
+        return int(rows[heap_root(totals)])
     best = np.flatnonzero(totals == totals.max())
     return int(rows[best[scheduler.rng.randrange(len(best)) if len(best) > 1 else 0]])
 

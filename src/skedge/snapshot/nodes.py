@@ -81,6 +81,8 @@ class NodeTable:
         self._sequence = 0
         self.observers: list[Callable[[int, PlacedPod | None, PlacedPod | None], None]] = []
         """Called with (row, old, new) after each pod change: how standing counters follow."""
+        self.node_observers: list[Callable[[Node | None, Node | None], None]] = []
+        """Called with (old, new) after each change of a Node object."""
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -142,6 +144,8 @@ class NodeTable:
         if not aspects:
             aspects = Aspect.NODE
         self.log.append(row, Aspect.ALL if old is None else aspects)
+        for observer in self.node_observers:
+            observer(old, node)
         return row
 
     def remove_node(self, name: str) -> bool:
@@ -164,6 +168,8 @@ class NodeTable:
         self._wide.discard(("node", name))
         self.log.append(row, Aspect.ALL)
         self._release_if_empty(row)
+        for observer in self.node_observers:
+            observer(node, None)
         return True
 
     def _set_allocatable(self, row: int, name: str, node: Node) -> None:

@@ -23,6 +23,7 @@ from skedge.profiles.search import CycleError, Search
 from skedge.snapshot.pods import PodInfo
 from skedge.testing.cases import Cluster, Compare, Difference, read_cases
 from skedge.testing.incremental import Growth
+from skedge.testing.sampling import compare_sampling
 from skedge.testing.sequence import compare_sequence
 
 
@@ -259,6 +260,8 @@ def run(
             family = line["case"]["family"]
             if family == "sequence":
                 yield family, compare_sequence(line, plugins)
+            elif family == "sampling":
+                yield family, compare_sampling(line)
             else:
                 yield family, compare_case(line, plugins, seed)
 

@@ -114,7 +114,7 @@ def _compare_step(
     search = Search(cluster.profiles[info.scheduler_name or names.DEFAULT_SCHEDULER_NAME], info, cluster.nominator)
     try:
         search.run()
-        rejected = _rejected(search)
+        rejected = count_rejected(search)
         if plugins is not None:
             for plugin in sorted(plugins):
                 compare("", f"rejected.{plugin}", step.get("rejected", {}).get(plugin, 0), rejected[plugin])
@@ -159,7 +159,7 @@ def _compare_scores(
                 compare(step["best"][0], plugin, score, int(parts[plugin][position]) if plugin in parts else 0)
 
 
-def _rejected(search: Search) -> Counter[str]:
+def count_rejected(search: Search) -> Counter[str]:
     """Number of nodes by the plugin that rejected them."""
     counts: Counter[str] = Counter()
     for group in search.explain().groups():
