@@ -133,7 +133,7 @@ def test_no_sampler_unless_asked_for() -> None:
     assert not cluster_of(1).cache.table.node_observers
 
 
-NO_SCORES = {"profiles": [{"plugins": {"score": {"disabled": [{"name": "*"}]}}}], "percentageOfNodesToScore": 50}
+NO_SCORES: dict[str, Any] = {"profiles": [{"plugins": {"score": {"disabled": [{"name": "*"}]}}}], "percentageOfNodesToScore": 50}
 
 
 def test_without_score_plugins_the_first_node_is_taken() -> None:
