@@ -41,9 +41,14 @@ async def running(backend: str) -> AsyncIterator[str]:
         yield url
 
 
+def access() -> Access:
+    """Who may do what on an embedded server."""
+    return Access(dict(USERS))
+
+
 @asynccontextmanager
 async def _embedded() -> AsyncIterator[str]:
-    plane = ControlPlane(access=Access(dict(USERS)), rng=random.Random(1))
+    plane = ControlPlane(access=access(), rng=random.Random(1))
     await plane.start()
     try:
         yield plane.url
