@@ -72,17 +72,20 @@ async def read_page(cluster: Cluster, target: Target, options: ListOptions, chos
     else:
         revision = options.revision if options.exact and options.revision else current
         after = ""
-    at = None if revision == current else revision
     items: list[Stored] = []
+    remaining = 0
+    cursor: str | None = after
+    limit = max(options.limit, 0)
+    budget = 0 if chosen.everything else _BUDGET
     try:
-        cursor: str | None = after
         while cursor is not None:
-            limit = options.limit - len(items) if options.limit else 0
-            found, remaining, cursor = collection.scan(chosen, cursor, limit, at, _BUDGET)
+            found, remaining, cursor = collection.scan(chosen, cursor, limit and limit - len(items), revision, budget)
             items += found
+            if cursor is not None and limit and len(items) == limit:
+                remaining = 1  # there may be more; a selector has no exact count
+                break
             if cursor is not None:
                 await asyncio.sleep(0)  # others may write; the list goes on as of its revision
-                at = revision
     except Compacted:
         raise _too_old(after, options, revision) from None
     meta: JSON = {"resourceVersion": str(revision)}

@@ -265,6 +265,8 @@ class Collection:
         """`page`, but looking at no more than `budget` keys (0 = any number) at a time: the third value is the key to
         go on after, None when the page is complete.
         """
+        if revision is not None and revision >= self._store.revision:
+            revision = None  # the present
         if selection.fields is not None and selection.fields.name is not None and revision is None:
             return self._named(selection, selection.fields.name, after), 0, None
         objects = self.objects

@@ -329,6 +329,27 @@ async def test_long_lists_are_streamed_and_long_bodies_compressed() -> None:
             assert len((await answer.json())["items"]) == 1500
 
 
+async def test_selected_pages_over_many_objects() -> None:
+    async with running() as c:
+        maps = c.plane.cluster.collection("configmaps")
+        for i in range(12_000):
+            meta = {"name": f"m{i:05}", "namespace": "default", "uid": str(i), "labels": {"odd": str(i % 2)}}
+            maps.create({"metadata": meta})
+        for limit in (1, 2500, 2501, 6000, 0):
+            names: list[str] = []
+            path = f"/api/v1/configmaps?labelSelector=odd%3D1&limit={limit}"
+            token = ""
+            for _ in range(7):
+                found = await c.ok("GET", f"{path}&continue={token}" if token else path)
+                names += [item["metadata"]["name"] for item in found["items"]]
+                assert limit == 0 or len(found["items"]) <= limit
+                token = found["metadata"].get("continue", "")
+                if not token:
+                    break
+            wanted = [f"m{i:05}" for i in range(1, 12_000, 2)]
+            assert names == (wanted if limit != 1 else wanted[:7])
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "content_type", "code", "reason"),
     [
