@@ -23,11 +23,15 @@ PATIENCE: Final = 30.0
 PAUSE: Final = 0.1
 
 
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="skedge demo", description=__doc__.split(":", 1)[1].strip())
+    made.add_argument("--nodes", default="10", metavar="N", help="fake nodes, as for `skedge up`")
+    made.add_argument("manifests", nargs="*", type=Path, help="YAML files (default: the examples)")
+    return made
+
+
 def run(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="skedge demo", description=__doc__.split(":", 1)[1].strip())
-    parser.add_argument("--nodes", default="10", metavar="N", help="fake nodes, as for `skedge up`")
-    parser.add_argument("manifests", nargs="*", type=Path, help="YAML files (default: the examples)")
-    arguments = parser.parse_args(argv)
+    arguments = parser().parse_args(argv)
     configure().setLevel(logging.WARNING)
     try:
         objects = read_manifests(arguments.manifests) if arguments.manifests else default_manifests()

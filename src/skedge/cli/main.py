@@ -26,6 +26,10 @@ COMMANDS: Final[dict[str, Command]] = {
     "scheduler": Command("skedge.cli.scheduler", "schedule a cluster's pods; takes kube-scheduler's flags"),
     "up": Command("skedge.cli.up", "embedded control plane, fake nodes and the scheduler, until Ctrl-C"),
     "demo": Command("skedge.cli.demo", "the same for a few seconds: example workloads, and where their pods went"),
+    "explain": Command("skedge.cli.explain", "why a pod is not placed, and the smallest change that would help"),
+    "plugins": Command("skedge.cli.plugins_command", "the plugins, where they take part, and what they were called"),
+    "convert-policy": Command("skedge.cli.convert_policy", "a legacy Policy as a v1 configuration"),
+    "completion": Command("skedge.cli.completion", "completion of this command line for bash, zsh or fish"),
     "version": Command("skedge.cli.version", "versions of skedge and of the Kubernetes it behaves like"),
 }
 

@@ -16,16 +16,20 @@ from skedge.client.errors import ClientError
 from skedge.telemetry.logs import configure
 
 
-def run(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="skedge up", description="A cluster to try things on, without a cluster.")
-    parser.add_argument(
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="skedge up", description="A cluster to try things on, without a cluster.")
+    made.add_argument(
         "--nodes", default="10", metavar="N", help="fake nodes: how many, or like 3xm5.4xlarge,2xgpu.json"
     )
-    parser.add_argument("--port", type=int, default=0, help="port of the API server (default: any free one)")
-    parser.add_argument("--data-dir", type=Path, help="keep everything in this folder (default: in memory)")
-    parser.add_argument("--kubeconfig-out", type=Path, metavar="FILE", help="where to write the kubeconfig")
-    parser.add_argument("-v", type=int, default=0, dest="verbosity", metavar="LEVEL", help="verbosity of the scheduler")
-    arguments = parser.parse_args(argv)
+    made.add_argument("--port", type=int, default=0, help="port of the API server (default: any free one)")
+    made.add_argument("--data-dir", type=Path, help="keep everything in this folder (default: in memory)")
+    made.add_argument("--kubeconfig-out", type=Path, metavar="FILE", help="where to write the kubeconfig")
+    made.add_argument("-v", type=int, default=0, dest="verbosity", metavar="LEVEL", help="verbosity of the scheduler")
+    return made
+
+
+def run(argv: Sequence[str]) -> int:
+    arguments = parser().parse_args(argv)
     handler = configure(level=arguments.verbosity)
     if not arguments.verbosity:
         handler.setLevel(logging.WARNING)

@@ -38,8 +38,14 @@ GATED_MESSAGE: Final = "Scheduling is blocked due to non-empty scheduling gates"
 def explain(cluster: Cluster, pod: PodInfo, *, hints: bool = True) -> Explanation:
     """Evaluates a pod in a cluster, which stays as it is. With `hints` also looks for what would help."""
     profile = cluster.profile_of(pod)
-    found = Explanation(pod=pod.key, scheduler=pod.scheduler_name, verdict="Unschedulable", node=pod.node_name)
-    found.nodes = cluster.cache.table.count
+    found = Explanation(
+        pod=pod.key,
+        scheduler=pod.scheduler_name,
+        verdict="Unschedulable",
+        node=pod.node_name,
+        nodes=cluster.cache.table.count,
+        fits=0,
+    )
     if profile is None:
         known = ", ".join(sorted(cluster.profiles))
         found.verdict, found.message = "Ignored", f"no profile has the scheduler name {pod.scheduler_name!r} ({known})"

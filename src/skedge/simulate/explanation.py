@@ -5,7 +5,7 @@ Fields that say nothing (empty lists, absent parts) are left out of the JSON.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -91,10 +91,10 @@ class Explanation(_Part):
     pod: str
     scheduler: str
     verdict: Verdict
+    nodes: int
+    fits: int
     message: str = ""
     node: str = ""
-    nodes: int = 0
-    fits: int = 0
     pre_enqueue: Said | None = None
     pre_filter: Said | None = None
     reasons: list[Count] = []
@@ -105,3 +105,7 @@ class Explanation(_Part):
     preemption: Preemption | None = None
     hints: list[Hint] = []
     notes: list[str] = []
+
+
+PARTS: Final = (Said, Count, Rejected, Scored, Preemption, Candidate, Hint)
+"""What an explanation is made of."""

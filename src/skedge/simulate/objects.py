@@ -11,7 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
+from skedge.api.core import Pod
 from skedge.api.decode import KINDS
+from skedge.api.requests import pod_requests
+from skedge.cache.cache import CacheError
 from skedge.config.gates import FeatureGates
 from skedge.config.types import KubeSchedulerConfiguration
 from skedge.simulate.cluster import STORES, Cluster
@@ -59,8 +62,17 @@ class Objects:
         meta["uid"] = meta.get("uid") or f"{kind}/{key}"
         self._kinds.setdefault(kind, {})[key] = {**obj, "metadata": meta}
 
-    def pod_names(self) -> list[str]:
-        return list(self._kinds.get("Pod", ()))
+    def pod(self, key: str) -> Pod | None:
+        """The pod `namespace/name`, its priority filled in. Raises ObjectError."""
+        obj = self._kinds.get("Pod", {}).get(key)
+        if obj is None:
+            return None
+        try:
+            pod = msgspec.convert(self._with_priority(obj), Pod)
+            pod_requests(pod)
+        except (msgspec.ValidationError, ValueError) as error:
+            raise ObjectError(f"Pod {key}: {error}") from None
+        return pod
 
     def cluster(
         self, config: KubeSchedulerConfiguration | None = None, *, gates: FeatureGates | None = None
@@ -71,7 +83,7 @@ class Objects:
             for key, obj in self._kinds.get(kind, {}).items():
                 try:
                     cluster.put(kind, self._with_priority(obj) if kind == "Pod" else obj)
-                except (msgspec.ValidationError, ValueError) as error:
+                except (msgspec.ValidationError, ValueError, CacheError) as error:
                     raise ObjectError(f"{kind} {key}: {error}") from None
         return cluster
 
