@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from skedge.controlplane.controllers.base import Context, Controller
+from skedge.controlplane.controllers.daemonset import DaemonSets
 from skedge.controlplane.controllers.deployment import Deployments
 from skedge.controlplane.controllers.event_expiry import EventExpiry
 from skedge.controlplane.controllers.gc import GarbageCollector
@@ -12,6 +13,7 @@ from skedge.controlplane.controllers.namespaces import Namespaces
 from skedge.controlplane.controllers.node_lifecycle import NodeLifecycle
 from skedge.controlplane.controllers.pod_gc import PodGC
 from skedge.controlplane.controllers.replicaset import ReplicaSets, ReplicationControllers
+from skedge.controlplane.controllers.statefulset import StatefulSets
 from skedge.controlplane.controllers.taint_eviction import TaintEviction
 
 CONTROLLERS: tuple[Callable[[Context], Controller], ...] = (
@@ -20,6 +22,8 @@ CONTROLLERS: tuple[Callable[[Context], Controller], ...] = (
     Deployments,
     ReplicaSets,
     ReplicationControllers,
+    StatefulSets,
+    DaemonSets,
     Namespaces,
     PodGC,
     GarbageCollector,

@@ -62,6 +62,29 @@ class Volume(msgspec.Struct, rename="camel", frozen=True, gc=False):
     persistent_volume_claim: _ClaimSource | None = None
 
 
+class _Field(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    key: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class _Term(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    match_fields: tuple[_Field, ...] | None = None
+
+
+class _NodeSelector(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    node_selector_terms: tuple[_Term, ...] | None = None
+
+
+class _NodeAffinity(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    required_during_scheduling_ignored_during_execution: _NodeSelector | None = None
+
+
+class _Affinity(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    """Only as far as a pod is bound to one node by its name."""
+
+    node_affinity: _NodeAffinity | None = None
+
+
 class PodSpec(msgspec.Struct, rename="camel", gc=False):
     node_name: str = ""
     restart_policy: str = "Always"
@@ -71,6 +94,7 @@ class PodSpec(msgspec.Struct, rename="camel", gc=False):
     init_containers: tuple[Container, ...] | None = None
     tolerations: tuple[Toleration, ...] | None = None
     volumes: tuple[Volume, ...] | None = None
+    affinity: _Affinity | None = None
 
 
 class Condition(msgspec.Struct, rename="camel", frozen=True, gc=False):
@@ -125,6 +149,19 @@ class Pod(msgspec.Struct):
     def controller(self) -> OwnerRef | None:
         """The owner that manages this pod."""
         return controller_of(self.metadata)
+
+    @property
+    def target_node(self) -> str:
+        """The node the pod is on, or the only one its affinity allows by name; "" where there is none."""
+        affinity = self.spec.affinity.node_affinity if self.spec.affinity is not None else None
+        required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+        if self.spec.node_name or required is None:
+            return self.spec.node_name
+        for term in required.node_selector_terms or ():
+            for field in term.match_fields or ():
+                if field.key == "metadata.name" and field.values:
+                    return field.values[0]
+        return ""
 
     def condition(self, type: str) -> Condition | None:
         return next((each for each in self.status.conditions or () if each.type == type), None)
