@@ -40,6 +40,7 @@ from skedge.client.events import EventBroadcaster
 from skedge.client.hooks import ClientHooks
 from skedge.client.informer import InformerFactory
 from skedge.client.rest import RestClient
+from skedge.client.transport import HttpTransport, Transport
 from skedge.clock import Clock, RealClock
 from skedge.config.encode import to_data
 from skedge.config.gates import FeatureGates
@@ -47,6 +48,7 @@ from skedge.config.types import KubeSchedulerConfiguration
 from skedge.framework.handle import Listers
 from skedge.framework.ports import Ports
 from skedge.plugins.registry import Factory
+from skedge.scheduler.auditor import Auditor
 from skedge.scheduler.scheduler import Scheduler
 from skedge.serving.endpoints import Sources
 from skedge.serving.health import Check, handler_sync_check, informer_sync_check, leader_election_check, shutdown_check
@@ -97,8 +99,13 @@ class SchedulerProcess:
         max_in_unschedulable: float = 300.0,
         connections: int = 48,
         synced: Callable[[], None] = lambda: None,
+        transport: Callable[[], Transport] | None = None,
+        audit: bool = True,
     ) -> None:
         """`synced` is called when scheduling is about to begin. Needs no running loop; connects to nothing yet.
+
+        `transport` makes what a client sends its requests by, if not HTTP to the server of `client_config`. `audit`:
+        whether contradictions between queue, cache and informers are looked for and repaired.
 
         `metrics` are counted unless `hooks` are given; `serving` shows them and `flags`, None serves nothing.
         """
@@ -119,6 +126,8 @@ class SchedulerProcess:
         self._max_in_unschedulable = max_in_unschedulable
         self._connections = connections
         self._synced = synced
+        self._transport = transport
+        self._audit = audit
         self._stop = asyncio.Event()
         self.scheduler: Scheduler | None = None
         self.watches: Watches | None = None
@@ -157,33 +166,28 @@ class SchedulerProcess:
     # --- building -----------------------------------------------------------------------------------------------------
 
     def _client(self, suffix: str, *, fenced: bool = False, timeout: float | None = None) -> RestClient:
-        connection, agent = self.config.client_connection, f"{self._agent}/{suffix}"
-        if fenced and self.config.leader_election.leader_elect:
-            transport = FencedTransport(
-                self._client_config,
-                open=lambda: self.election is not None and self.election.may_write(),
-                clock=self.clock,
-                user_agent=agent,
-                connections=self._connections,
-            )
-            return RestClient(
-                transport,
-                qps=connection.qps,
-                burst=connection.burst,
-                clock=self.clock,
-                rng=self.rng,
-                hooks=self._client_hooks,
-            )
-        return RestClient.connect(
-            self._client_config,
-            user_agent=agent,
-            connections=self._connections,
+        connection = self.config.client_connection
+        return RestClient(
+            self._made_transport(f"{self._agent}/{suffix}", fenced and self.config.leader_election.leader_elect),
             qps=connection.qps,
             burst=connection.burst,
             timeout=timeout,
             clock=self.clock,
             rng=self.rng,
             hooks=self._client_hooks,
+        )
+
+    def _made_transport(self, agent: str, fenced: bool) -> Transport:
+        if self._transport is not None:
+            return self._transport()
+        if not fenced:
+            return HttpTransport(self._client_config, user_agent=agent, connections=self._connections, clock=self.clock)
+        return FencedTransport(
+            self._client_config,
+            open=lambda: self.election is not None and self.election.may_write(),
+            clock=self.clock,
+            user_agent=agent,
+            connections=self._connections,
         )
 
     @asynccontextmanager
@@ -316,14 +320,14 @@ class SchedulerProcess:
         if election is None:
             log.warning("Leader election is off: see to it that no other scheduler serves the same pods")
             self._synced()
-            await scheduler.run()
+            await self._schedule(built)
             return 1
 
         async def lead() -> None:
             try:
                 await self._sync(built)
                 self._synced()
-                await scheduler.run()
+                await self._schedule(built)
             finally:
                 scheduler.stop()
                 await scheduler.dispatcher.close()
@@ -331,6 +335,17 @@ class SchedulerProcess:
         await election.run(lead)
         log.error(None, "Leaderelection lost")
         return 1
+
+    async def _schedule(self, built: _Built) -> None:
+        watches = built.watches
+        auditor = Auditor(built.scheduler, watches.pods.store, watches.nodes.store)
+        audit = asyncio.create_task(auditor.run(), name="auditor") if self._audit else None
+        try:
+            await built.scheduler.run()
+        finally:
+            if audit is not None:
+                audit.cancel()
+                await asyncio.gather(audit, return_exceptions=True)
 
     async def _sync(self, built: _Built) -> None:
         """Starts what does not run yet and waits for it. Raises Forbidden where pods or nodes may not be read."""

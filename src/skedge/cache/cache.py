@@ -146,25 +146,48 @@ class Cache:
         """Sizes under the labels of the metric `cache_size`."""
         return {"assumed_pods": len(self._assumed), "pods": len(self._pods), "nodes": len(self.table.row_of)}
 
+    def wrong_sums(self, node_name: str) -> str:
+        """What of a node's columns is not the sum over its pods; "" when all is well."""
+        table, row = self.table, self.table.row_of[node_name]
+        pods = table.pods[row].values()
+        if table.names[row] != node_name:
+            return f"its row belongs to {table.names[row]!r}"
+        for pod in pods:
+            if self._pods.get(pod.uid) is not pod or pod.row != row or pod.node_name != node_name:
+                return f"{pod.key} is on its row and should not be"
+        if table.pod_count[row] != len(pods):
+            return f"counts {table.pod_count[row]} pods, has {len(pods)}"
+        if bool(table.exists[row]) != (table.nodes[row] is not None):
+            return "exists and has no Node object, or the other way round"
+        if table.wide:
+            return ""  # columns wrap as int64 does
+        requested: dict[str, int] = {}
+        cpu = memory = 0
+        for pod in pods:
+            for resource, amount in pod.node_requests:
+                requested[resource] = requested.get(resource, 0) + amount
+            cpu, memory = cpu + pod.nonzero[0], memory + pod.nonzero[1]
+        for resource, column in table.requested.items():
+            if column[row] != requested.get(resource, 0):
+                return f"requested {resource} is {column[row]}, its pods sum up to {requested.get(resource, 0)}"
+        if (table.nonzero_cpu[row], table.nonzero_memory[row]) != (cpu, memory):
+            return f"cpu and memory for scores are not {cpu} and {memory}"
+        return ""
+
+    def recount(self, node_name: str) -> None:
+        """Makes a node's columns anew from the cached pods of its name."""
+        mine = {uid: pod for uid, pod in self._pods.items() if pod.node_name == node_name}
+        self.table.recount(self.table.row_of[node_name], mine)
+
     def validate(self) -> None:
         """Raises AssertionError when columns and pods disagree: every sum is made again and compared."""
         table = self.table
-        requested: dict[tuple[str, int], int] = {}
-        counts: dict[int, int] = {}
         for pod in self._pods.values():
             assert table.names[pod.row] == pod.node_name, f"{pod} is on row {pod.row}"
             assert table.pods[pod.row].get(pod.uid) is pod, f"{pod} is not on its row"
-            counts[pod.row] = counts.get(pod.row, 0) + 1
-            for resource, amount in pod.node_requests:
-                requested[resource, pod.row] = requested.get((resource, pod.row), 0) + amount
-        for name, row in table.row_of.items():
-            assert table.names[row] == name
-            assert table.pod_count[row] == counts.get(row, 0), f"pod count of {name}"
-            assert len(table.pods[row]) == counts.get(row, 0), f"pods of {name}"
-            assert bool(table.exists[row]) == (table.nodes[row] is not None)
-            if not table.wide:
-                for resource, column in table.requested.items():
-                    assert column[row] == requested.get((resource, row), 0), f"{resource} of {name}"
+        for name in table.row_of:
+            wrong = self.wrong_sums(name)
+            assert not wrong, f"{name}: {wrong}"
         assert self._assumed <= self._pods.keys()
         assert table.count == int(table.exists.sum())
 

@@ -57,6 +57,7 @@ class EventHandlers:
             log.error(error, "Scheduler cache AddPod failed", pod=pod.key)
             self._scheduler.hooks.auditor_finding("cache-add")
             self._cache.update_pod(pod)
+            self._scheduler.hooks.audit_repair("cache-add")
         self._queue.move_all(events.ASSIGNED_POD_ADD, None, pod)
 
     def pod_updated(self, old: AnyPod, new: AnyPod) -> None:
@@ -87,12 +88,15 @@ class EventHandlers:
             self.pod_deleted(old)
             self.pod_added(new)
             return
+        repairs = self._cache.repairs
         try:
             self._cache.update_pod(new)
+            self._tell_repairs(new, repairs)
         except CacheError as error:
             log.error(error, "Scheduler cache UpdatePod failed", pod=new.key)
             self._scheduler.hooks.auditor_finding("cache-update")
             self._cache.add_pod(new)
+            self._scheduler.hooks.audit_repair("cache-update")
         for event in pod_update_events(old, new):
             self._queue.move_all(event, old, new)
 
@@ -114,8 +118,10 @@ class EventHandlers:
         if isinstance(pod, PlacedPod):
             if log.v(3):
                 log.info("Delete event for scheduled pod", pod=pod.key)
+            repairs = self._cache.repairs
             try:
                 gone = self._cache.remove_pod(pod)
+                self._tell_repairs(pod, repairs)
             except CacheError as error:
                 log.error(error, "Scheduler cache RemovePod failed", pod=pod.key)
                 gone = pod
@@ -130,6 +136,13 @@ class EventHandlers:
             self._assumed_deleted(pod)
         elif pod.nominated_node_name:
             self._room_given_up(pod)
+
+    def _tell_repairs(self, pod: PlacedPod, before: int) -> None:
+        """Where the cache knew the pod on another node the reference ends its process; here the pod was rebuilt."""
+        if self._cache.repairs != before:
+            log.error("the pod was cached on another node", "Scheduler cache is corrupted, pod rebuilt", pod=pod.key)
+            self._scheduler.hooks.auditor_finding("cache-node")
+            self._scheduler.hooks.audit_repair("cache-node")
 
     def _assumed_deleted(self, pod: PodInfo) -> None:
         """A pod is deleted while it is being bound: it gives its room back at once; the binding will fail by itself."""

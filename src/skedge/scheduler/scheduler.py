@@ -111,6 +111,10 @@ class Scheduler:
         if deadline is not None and deadline <= self.clock.monotonic():
             self.queue.flush_due()
 
+    def wake(self) -> None:
+        """Has the loop look whether there is something to do."""
+        self._wake.set()
+
     def stop(self) -> None:
         """No pod is popped any more."""
         self._stopping = True

@@ -250,6 +250,20 @@ class NodeTable:
         for observer in self.observers:
             observer(row, old, new)
 
+    def recount(self, row: int, pods: dict[str, PlacedPod]) -> None:
+        """Makes the sums of a row anew: these are its pods, whatever was counted before."""
+        for pod in list(self.pods[row].values()):
+            if pods.get(pod.uid) is not pod:
+                self.remove_pod(pod)
+        for column in (*self.requested.values(), self.pod_count, self.nonzero_cpu, self.nonzero_memory):
+            column[row] = 0
+        for pod in pods.values():
+            if self.pods[row].get(pod.uid) is pod:
+                self._account(pod, row, 1)
+            else:
+                self.add_pod(pod)
+        self.log.append(row, Aspect.ALL)
+
     def _account(self, pod: PlacedPod, row: int, sign: int) -> None:
         wide = False
         for resource, amount in pod.node_requests:

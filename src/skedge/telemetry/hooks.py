@@ -116,6 +116,12 @@ class SchedulerHooks:
     def auditor_finding(self, kind: str) -> None:
         """Queue, cache and informer stores contradict each other."""
 
+    def audit_repair(self, kind: str) -> None:
+        """A finding was put right from the informer's object."""
+
+    def audit_round(self, seconds: float) -> None:
+        """The auditor looked at everything once; `seconds` it worked, pauses left out."""
+
 
 class SchedulerMetrics(SchedulerHooks):
     """Counts what a scheduler does. Sizes are not told but read: `read_*` take callbacks asked at every scrape."""
@@ -158,7 +164,9 @@ class SchedulerMetrics(SchedulerHooks):
         self._group_seconds = histogram("scheduler_podgroup_scheduling_attempt_duration_seconds")
         self._group_algorithm = histogram("scheduler_podgroup_scheduling_algorithm_duration_seconds").only
         self._lag = metrics.histogram("skedge_loop_lag_seconds").only
-        self._findings = metrics.counter("skedge_auditor_findings_total")
+        self._findings = metrics.counter("skedge_audit_findings_total")
+        self._repairs = metrics.counter("skedge_audit_repairs_total")
+        self._rounds = metrics.histogram("skedge_audit_round_duration_seconds").only
 
     def read_pending_pods(self, callback: Callable[[], Readings]) -> None:
         """`callback`: (queue,) → pods, for active, backoff, unschedulable and gated."""
@@ -281,3 +289,9 @@ class SchedulerMetrics(SchedulerHooks):
 
     def auditor_finding(self, kind: str) -> None:
         self._findings.labels(kind).inc()
+
+    def audit_repair(self, kind: str) -> None:
+        self._repairs.labels(kind).inc()
+
+    def audit_round(self, seconds: float) -> None:
+        self._rounds.observe(seconds)

@@ -159,7 +159,9 @@ OURS: Final = (
     _gauge("skedge_fragment_cache_limit_bytes", "", ALPHA, "The bound on skedge_fragment_cache_bytes."),
     _gauge("skedge_bindings_in_flight", "", ALPHA, "Binding cycles not finished yet."),
     _gauge("skedge_bindings_in_flight_limit", "", ALPHA, "Above this many unfinished bindings no pod is popped."),
-    _counter("skedge_auditor_findings_total", "kind", ALPHA, "Contradictions found between queue, cache and informer stores."),
+    _counter("skedge_audit_findings_total", "kind", ALPHA, "Contradictions found between queue, cache and informer stores."),
+    _counter("skedge_audit_repairs_total", "kind", ALPHA, "Contradictions that were put right from the informer's object."),
+    _histogram("skedge_audit_round_duration_seconds", "", exponential(0.001, 2, 15), ALPHA, "Time the auditor worked to look at everything once."),
     _counter("skedge_undecodable_objects_total", "resource", ALPHA, "Objects from the API server that could not be decoded and were left out."),
     _counter("skedge_watches_ended_total", "resource reason", ALPHA, "Watches that ended, by reason."),
 )

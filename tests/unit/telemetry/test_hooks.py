@@ -95,7 +95,9 @@ CALLS = {
     ),
     "podgroup_scheduling_algorithm": ((0.1,), "scheduler_podgroup_scheduling_algorithm_duration_seconds_sum 0.1"),
     "loop_lag": ((0.1,), "skedge_loop_lag_seconds_sum 0.1"),
-    "auditor_finding": (("ghost resources",), 'skedge_auditor_findings_total{kind="ghost resources"} 1'),
+    "auditor_finding": (("ghost resources",), 'skedge_audit_findings_total{kind="ghost resources"} 1'),
+    "audit_repair": (("lost",), 'skedge_audit_repairs_total{kind="lost"} 1'),
+    "audit_round": ((0.5,), "skedge_audit_round_duration_seconds_count 1"),
 }
 
 
