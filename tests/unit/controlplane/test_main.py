@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -16,7 +15,7 @@ import pytest
 from skedge.controlplane.__main__ import main, read_tokens
 from skedge.controlplane.access import User
 
-KUBECTL = shutil.which("kubectl") or str(Path(sys.executable).with_name("kubectl"))
+KUBECTL = str(Path(sys.executable).with_name("kubectl"))
 
 
 async def _output(*command: str, **environment: str) -> tuple[int, str]:
