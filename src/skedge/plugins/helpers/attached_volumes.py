@@ -262,7 +262,7 @@ class AttachedVolumes:
         With `sources` (a pod that has a node) a missing claim does not count; without, it raises ClaimMissing. Raises
         PluginError where the reference has no answer.
         """
-        found: list[CsiVolume] = []
+        found: dict[Key, CsiVolume] = {}
         for volume in pod.volumes:
             name = claim_name(pod, volume)
             if name is None:
@@ -271,9 +271,9 @@ class AttachedVolumes:
                 csi = self._behind_claim(pod, volume, name, sources)
             else:
                 raise PluginError(NO_CLAIM_NAME)
-            if csi is not None and csi not in found:
-                found.append(csi)
-        return found
+            if csi is not None and (csi.key not in found or not csi.plugin):
+                found[csi.key] = csi
+        return [*found.values()]
 
     def _behind_claim(self, pod: AnyPod, volume: Volume, name: str, sources: set[Source] | None) -> CsiVolume | None:
         key = f"{pod.namespace}/{name}"

@@ -16,7 +16,8 @@ from skedge.plugins.helpers.node_match import terms_hold
 from skedge.plugins.helpers.volumes import SELECTED_NODE, volume_terms
 from skedge.plugins.volume_binding.capacities import NO_SPACE, NOT_POSSIBLE, Capacities, Provisioning, provisioning
 from skedge.plugins.volume_binding.claims import PodClaims
-from skedge.plugins.volume_binding.pools import NONE, Match, Pools, Request
+from skedge.plugins.volume_binding.offers import Request
+from skedge.plugins.volume_binding.pools import NONE, Match, Pools
 from skedge.snapshot.arith import Bools, Ints, where
 from skedge.stores.assume import AssumeCache
 

@@ -1,24 +1,25 @@
 """Volumes that unbound claims may get, kept in order, and the best one of them for every node at once.
 
 Upstream: `component-helpers/storage/volume/pv_helpers.go` (FindMatchingVolume).
+
+Most volumes that are bound to a place are bound by one label (a host name, a zone): these are kept as columns, so that
+a claim costs a few array operations however many they are.
 """
 
 from __future__ import annotations
 
 import itertools
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from skedge.api.labels import IN, Selector, SelectorError, compile_selector
-from skedge.api.quantity import Quantity, parse
 from skedge.api.storage import PersistentVolume, PersistentVolumeClaim
-from skedge.framework.status import PluginError
-from skedge.plugins.helpers.node_match import terms_hold
-from skedge.plugins.helpers.volumes import capacity, class_of, requested, volume_terms
-from skedge.snapshot.arith import Ints
+from skedge.plugins.helpers.volumes import class_of
+from skedge.plugins.volume_binding.offers import Kind, Offer, Request
+from skedge.snapshot.arith import Bools, Ints
+from skedge.snapshot.interning import Interner
 from skedge.snapshot.lookup import ByValue
 from skedge.stores.assume import AssumeCache
 
@@ -26,115 +27,172 @@ NONE: Final = -1
 """Instead of an offer's number: no volume."""
 
 _AVAILABLE: Final = "Available"
-_FILESYSTEM: Final = "Filesystem"
-_NEVER: Final = np.iinfo(np.int64).max
-_ZERO: Final = parse("0")
-_FEW: Final = 8
+_ENDLESS: Final = np.iinfo(np.int64).max
 
 
-class Offer:
-    """A volume that somebody may get, `number`ed, with its node affinity compiled (None: any node)."""
+class Match(NamedTuple):
+    """A claim and, by row, the number of the offer it gets there, or NONE."""
 
-    __slots__ = ("capacity", "number", "terms", "volume")
-
-    def __init__(self, volume: PersistentVolume, number: int) -> None:
-        self.volume = volume
-        self.number = number
-        self.capacity: Quantity = capacity(volume) or _ZERO
-        affinity = volume.spec.node_affinity
-        required = affinity.required if affinity is not None else None
-        self.terms = None if required is None else volume_terms(required)
-
-    def __lt__(self, other: Offer) -> bool:
-        """Smaller volumes first; of equal ones the one that came first."""
-        return (self.capacity, self.number) < (other.capacity, other.number)
-
-    def label(self) -> tuple[str, Sequence[str]] | None:
-        """(key, values) when one label decides which nodes the volume can be used on."""
-        if self.terms is None or len(self.terms.terms) != 1:
-            return None
-        term = self.terms.terms[0]
-        if term.errors or term.fields or len(term.labels.requirements) != 1:
-            return None
-        only = term.labels.requirements[0]
-        return (only.key, only.values) if only.operator == IN else None
-
-    def holds(self, view: Any) -> Any:
-        """Whether the volume can be used on each row; 0 or 1."""
-        return view.full(1) if self.terms is None else terms_hold(view, self.terms)
+    claim: PersistentVolumeClaim
+    numbers: Ints
 
 
-class Request:
-    """What a claim asks of a volume."""
+class _Choice:
+    """The smallest volume found so far for each row of a view."""
 
-    def __init__(self, claim: PersistentVolumeClaim) -> None:
-        spec = claim.spec
-        self.claim = claim
-        self.storage_class = class_of(claim)
-        self.amount = requested(claim) or _ZERO
-        self._modes = frozenset(spec.access_modes or ())
-        try:
-            self._selector: Selector | None = None if spec.selector is None else compile_selector(spec.selector)
-        except SelectorError as error:
-            raise PluginError(f"error creating internal label selector for claim: {_key(claim)}: {error}") from error
+    def __init__(self, size: int, taken: Sequence[Ints]) -> None:
+        self.numbers: Ints = np.full(size, NONE, np.int64)
+        self.sizes: Ints = np.full(size, _ENDLESS, np.int64)
+        self.taken = taken
 
-    def admits(self, offer: Offer) -> bool:
-        """Whether the volume is large enough, of the right kind, and there to stay."""
-        volume, spec = offer.volume.spec, self.claim.spec
-        return (
-            offer.volume.metadata.deletion_timestamp is None
-            and (volume.volume_mode or _FILESYSTEM) == (spec.volume_mode or _FILESYSTEM)
-            and (volume.volume_attributes_class_name or "") == (spec.volume_attributes_class_name or "")
-            and not offer.capacity < self.amount
-        )
+    def is_taken(self, numbers: Any) -> Any:
+        """Whether an earlier claim of the pod got the volume, by row."""
+        result: Any = np.False_
+        for others in self.taken:
+            result = result | ((others == numbers) & (others != NONE))
+        return result
 
-    def wants(self, offer: Offer) -> bool:
-        """Whether a volume that is free will do."""
-        return (
-            self.admits(offer)
-            and self._modes.issubset(offer.volume.spec.access_modes or ())
-            and (self._selector is None or self._selector.matches(offer.volume.metadata.labels))
-        )
+    def offer(self, numbers: Any, sizes: Any, rows: Any) -> None:
+        """Takes these volumes on the rows where they are smaller than what there is."""
+        better = rows & (sizes < self.sizes) & ~self.is_taken(numbers)
+        self.numbers = np.where(better, numbers, self.numbers)
+        self.sizes = np.where(better, sizes, self.sizes)
 
-    def owns(self, offer: Offer) -> bool:
-        """Whether the volume was promised to this very claim."""
-        ref = offer.volume.spec.claim_ref
-        return ref is not None and ref.uid in ("", self.claim.metadata.uid)
+
+class _Labelled:
+    """Free volumes of a class that one label key binds to nodes; each has a slot for each value it can be used at."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self._offers: list[Offer | None] = []
+        self._slots: dict[int, list[int]] = {}  # number -> slots
+        self._empty: list[int] = []
+        self._at: dict[str, list[Offer]] = {}  # value -> offers, in order
+        self._values: Interner[str] = Interner()
+        self._kinds: Interner[Kind] = Interner()
+        self._value: Ints = np.zeros(64, np.int64)
+        self._size: Ints = np.zeros(64, np.int64)
+        self._kind: Ints = np.full(64, NONE, np.int64)  # NONE: the slot is empty
+        self._number: Ints = np.zeros(64, np.int64)
+        self._lookup: ByValue | None = None
+        self._looked_up = (-1, -1)
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def add(self, offer: Offer, values: Sequence[str]) -> None:
+        slots = self._slots[offer.number] = []
+        for value in values:
+            insort(self._at.setdefault(value, []), offer)
+            slot = self._empty.pop() if self._empty else len(self._offers)
+            if slot == len(self._offers):
+                self._offers.append(None)
+                if slot == len(self._value):
+                    self._grow()
+            self._offers[slot] = offer
+            self._value[slot] = self._values.acquire(value)
+            self._kind[slot] = self._kinds.acquire(offer.kind)
+            self._size[slot], self._number[slot] = offer.size, offer.number
+            slots.append(slot)
+
+    def remove(self, offer: Offer, values: Sequence[str]) -> None:
+        for slot in self._slots.pop(offer.number):
+            self._values.release(int(self._value[slot]))
+            self._kinds.release(int(self._kind[slot]))
+            self._kind[slot], self._offers[slot] = NONE, None
+            self._empty.append(slot)
+        for value in values:
+            self._at[value].remove(offer)
+            if not self._at[value]:
+                del self._at[value]
+
+    def _grow(self) -> None:
+        empty = np.zeros(len(self._value), np.int64)
+        self._value, self._size = np.append(self._value, empty), np.append(self._size, empty)
+        self._number, self._kind = np.append(self._number, empty), np.append(self._kind, empty + NONE)
+
+    def choose(self, request: Request, view: Any, choice: _Choice) -> None:
+        """Offers each row the smallest volume for its value of the label."""
+        slots = self._wanted(request)
+        if not len(slots):
+            return
+        count = len(self._values)
+        value, size = self._value[slots], self._size[slots]
+        sizes = np.full(count + 1, _ENDLESS, np.int64)
+        np.minimum.at(sizes, value, size)
+        smallest = size == sizes[value]
+        numbers = np.full(count + 1, NONE, np.int64)
+        numbers[value[smallest]] = self._number[slots[smallest]]
+        at = view.by_label(self.key, self._lookup_of_values())
+        chosen = numbers[at]
+        choice.offer(chosen, sizes[at], chosen != NONE)
+        if choice.taken:
+            self._choose_others(request, at, chosen, choice)
+
+    def _wanted(self, request: Request) -> Ints:
+        used = len(self._offers)
+        kinds = [kind is not None and request.wants_kind(kind) for kind in self._kinds.values]
+        wanted: Bools = np.array([*kinds, False])[self._kind[:used]]  # the last entry is that of empty slots
+        slots = np.flatnonzero(wanted & (self._size[:used] >= request.amount.value()))
+        if request.selector is not None:
+            selected = [slot for slot in slots.tolist() if (o := self._offers[slot]) is not None and request.selects(o)]
+            slots = np.array(selected, np.int64)
+        return slots
+
+    def _lookup_of_values(self) -> ByValue:
+        """Node's value of the label -> its id here; for values that no volume has, one past the last id."""
+        state = (self._values.generation, len(self._values))
+        if self._lookup is None or state != self._looked_up:
+            known = {value: i for i, value in enumerate(self._values.values) if value is not None}
+            self._lookup, self._looked_up = ByValue(known, len(self._values)), state
+        return self._lookup
+
+    def _choose_others(self, request: Request, at: Ints, chosen: Ints, choice: _Choice) -> None:
+        """Where an earlier claim got the smallest volume, the next one is looked for."""
+        known: dict[tuple[int, ...], Offer | None] = {}
+        for row in np.flatnonzero(choice.is_taken(chosen)).tolist():
+            gone = tuple(int(others[row]) for others in choice.taken)
+            key = (int(at[row]), *gone)
+            if key not in known:
+                value = self._values.values[key[0]]
+                left = (o for o in self._at.get(value or "", ()) if o.number not in gone and request.wants(o))
+                known[key] = next(left, None)
+            offer = known[key]
+            if offer is not None and offer.size < choice.sizes[row]:
+                choice.numbers[row], choice.sizes[row] = offer.number, offer.size
 
 
 class _Pool:
-    """Free volumes of one class, by what decides about nodes; each list in order."""
-
-    __slots__ = ("anywhere", "by_label", "elsewhere")
+    """Free volumes of one class."""
 
     def __init__(self) -> None:
-        self.anywhere: list[Offer] = []
-        self.by_label: dict[str, dict[str, list[Offer]]] = {}
-        self.elsewhere: list[Offer] = []
+        self.ordered: list[Offer] = []  # those without an affinity, and those with one that is not a single label
+        self.labelled: dict[str, _Labelled] = {}
 
-    def lists_of(self, offer: Offer) -> Iterator[list[Offer]]:
-        if offer.terms is None:
-            yield self.anywhere
-            return
+    def add(self, offer: Offer) -> None:
         label = offer.label()
-        if label is None:
-            yield self.elsewhere
-            return
-        by_value = self.by_label.setdefault(label[0], {})
-        for value in label[1]:
-            yield by_value.setdefault(value, [])
+        if label is None or not offer.whole:
+            insort(self.ordered, offer)
+        else:
+            self.labelled.setdefault(label[0], _Labelled(label[0])).add(offer, label[1])
 
     def remove(self, offer: Offer) -> None:
-        for offers in self.lists_of(offer):
-            offers.remove(offer)
         label = offer.label()
-        if label is not None:
-            by_value = self.by_label[label[0]]
-            for value in label[1]:
-                if not by_value[value]:
-                    del by_value[value]
-            if not by_value:
-                del self.by_label[label[0]]
+        if label is None or not offer.whole:
+            self.ordered.remove(offer)
+            return
+        labelled = self.labelled[label[0]]
+        labelled.remove(offer, label[1])
+        if not len(labelled):
+            del self.labelled[label[0]]
+
+    def choose(self, request: Request, view: Any, choice: _Choice) -> None:
+        for labelled in self.labelled.values():
+            labelled.choose(request, view, choice)
+        for offer in filter(request.wants, self.ordered):
+            if not (choice.sizes > offer.size).any():
+                return
+            choice.offer(offer.number, offer.size, offer.holds(view) != 0)
 
 
 class Pools:
@@ -165,126 +223,39 @@ class Pools:
         self._numbers[new.metadata.name] = offer.number
         self.offers[offer.number] = offer
         if free:
-            for offers in self._pools.setdefault(class_of(new), _Pool()).lists_of(offer):
-                insort(offers, offer)
+            self._pools.setdefault(class_of(new), _Pool()).add(offer)
         else:
             insort(self._promised.setdefault(_promised_to(new), []), offer)
 
     def _take_away(self, offer: Offer) -> None:
-        volume = offer.volume
-        if volume.spec.claim_ref is None:
-            self._pools[class_of(volume)].remove(offer)
+        if offer.volume.spec.claim_ref is None:
+            self._pools[class_of(offer.volume)].remove(offer)
             return
-        key = _promised_to(volume)
+        key = _promised_to(offer.volume)
         self._promised[key].remove(offer)
         if not self._promised[key]:
             del self._promised[key]
-
-    # --- matching -----------------------------------------------------------------------------------------------------
 
     def find(self, request: Request, view: Any, taken: Sequence[Ints]) -> Ints:
         """Number of the offer the claim gets on each row, or NONE; `taken`: what earlier claims of the pod got there.
 
         A volume that was promised to the claim is the answer, or the reason why there is none; else the smallest.
         """
-        found = np.full(view.size, NONE, np.int64)
-        undecided = np.ones(view.size, bool)
+        choice = _Choice(view.size, taken)
         meta = request.claim.metadata
-        for offer in self._promised.get((meta.namespace, meta.name), ()):
-            if (
-                class_of(offer.volume) == request.storage_class and request.owns(offer) and request.admits(offer)
-            ):  # volumes of other classes are not even looked at
-                here = undecided & ~_is_taken(offer.number, taken)
-                found[here & (offer.holds(view) != 0)] = offer.number
-                undecided &= ~here
+        undecided = np.ones(view.size, bool)
+        promised: Ints = choice.numbers
+        for offer in filter(request.may_own, self._promised.get((meta.namespace, meta.name), ())):
+            here = undecided & ~choice.is_taken(offer.number)
+            promised = np.where(here & (offer.holds(view) != 0), offer.number, promised)
+            undecided &= ~here
         pool = self._pools.get(request.storage_class)
         if pool is not None and undecided.any():
-            best = _Best(request, view, taken)
-            best.look_at(pool)
-            found = np.where(undecided, best.numbers(), found)
-        return found
-
-
-class _Best:
-    """The smallest fitting volume of each row, found group by group. Volumes are compared by rank."""
-
-    def __init__(self, request: Request, view: Any, taken: Sequence[Ints]) -> None:
-        self._request = request
-        self._view = view
-        self._taken = taken
-        self._candidates: list[Offer] = []
-        self._rank = np.full(view.size, _NEVER, np.int64)
-
-    def look_at(self, pool: _Pool) -> None:
-        wants, enough = self._request.wants, len(self._taken) + 1  # so many are left over at least on every row
-        anywhere = [*itertools.islice(filter(wants, pool.anywhere), enough)]
-        by_label: dict[str, dict[str, list[Offer]]] = {}
-        for key, by_value in pool.by_label.items():
-            chosen = by_label[key] = {}
-            for value in self._values(key, by_value):
-                offers = [*itertools.islice(filter(wants, by_value[value]), enough)]
-                if offers:
-                    chosen[value] = offers
-        elsewhere = [*filter(wants, pool.elsewhere)]
-        grouped = (offer for lists in by_label.values() for offers in lists.values() for offer in offers)
-        self._candidates = sorted({offer.number: offer for offer in (*anywhere, *grouped, *elsewhere)}.values())
-        ranks = {offer.number: rank for rank, offer in enumerate(self._candidates)}
-        self._numbers: Ints = np.array([offer.number for offer in self._candidates] or [NONE], np.int64)
-        for offer in anywhere:
-            self._improve(np.full(self._view.size, ranks[offer.number], np.int64))
-        for key, chosen in by_label.items():
-            for place in range(enough):
-                at_place = {
-                    value: ranks[offers[place].number] for value, offers in chosen.items() if place < len(offers)
-                }
-                if at_place:
-                    self._improve(self._view.by_label(key, ByValue(at_place, _NEVER)))
-        for offer in elsewhere:
-            rank = ranks[offer.number]
-            if (self._rank > rank).any():
-                self._improve(np.where(offer.holds(self._view) != 0, rank, _NEVER))
-
-    def _values(self, key: str, by_value: dict[str, list[Offer]]) -> Sequence[str]:
-        """Label values to look at: those of the rows when there are only a few."""
-        if self._view.size > _FEW:
-            return [*by_value]
-        nodes = (self._view.table.nodes[int(row)] for row in self._view.rows)
-        present = {(node.metadata.labels or {}).get(key) for node in nodes if node is not None}
-        return [value for value in present if value in by_value]
-
-    def _improve(self, ranks: Ints) -> None:
-        """Takes over ranks that are better, where the volume was not given to another claim."""
-        if self._taken:
-            known = ranks != _NEVER
-            numbers = np.where(known, self._numbers[np.where(known, ranks, 0)], NONE - 1)
-            for others in self._taken:
-                ranks = np.where(others == numbers, _NEVER, ranks)
-        self._rank = np.minimum(self._rank, ranks)
-
-    def numbers(self) -> Ints:
-        some = self._rank != _NEVER
-        return np.where(some, self._numbers[np.where(some, self._rank, 0)], NONE)
-
-
-def _is_taken(number: int, taken: Sequence[Ints]) -> Any:
-    result: Any = np.False_
-    for numbers in taken:
-        result = result | (numbers == number)
-    return result
+            pool.choose(request, view, choice)
+        return np.where(undecided, choice.numbers, promised)
 
 
 def _promised_to(volume: PersistentVolume) -> tuple[str, str]:
     ref = volume.spec.claim_ref
     assert ref is not None
     return ref.namespace, ref.name
-
-
-def _key(claim: PersistentVolumeClaim) -> str:
-    return f"{claim.metadata.namespace}/{claim.metadata.name}"
-
-
-class Match(NamedTuple):
-    """A claim and, by row, the number of the offer it gets there."""
-
-    claim: PersistentVolumeClaim
-    numbers: Ints

@@ -12,7 +12,8 @@ from skedge.plugins.helpers.volumes import capacity, class_of, requested
 from skedge.plugins.noderesources.scorers import broken_line
 from skedge.plugins.volume_binding.capacities import UNKNOWN, Capacities
 from skedge.plugins.volume_binding.filtering import Found
-from skedge.plugins.volume_binding.pools import NONE, Offer
+from skedge.plugins.volume_binding.offers import Offer
+from skedge.plugins.volume_binding.pools import NONE
 from skedge.snapshot.arith import Ints, round_half_away, trunc_div
 
 
