@@ -19,6 +19,7 @@ from skedge.profiles.diagnosis import Diagnosis
 from skedge.profiles.profile import Profile
 from skedge.profiles.search import CycleError, Search
 from skedge.scheduler.scheduling_cycle import NO_NODES
+from skedge.simulate.changes import with_spec
 from skedge.simulate.cluster import Cluster
 from skedge.simulate.explanation import (
     Candidate,
@@ -30,7 +31,7 @@ from skedge.simulate.explanation import (
     Scored,
 )
 from skedge.simulate.hints import find_hints
-from skedge.snapshot.pods import PlacedPod, PodInfo
+from skedge.snapshot.pods import PodInfo
 
 GATED_MESSAGE: Final = "Scheduling is blocked due to non-empty scheduling gates"
 
@@ -57,6 +58,8 @@ def explain(cluster: Cluster, pod: PodInfo, *, hints: bool = True) -> Explanatio
     if cluster.config.extenders:
         found.notes.append("extenders are not asked: they may reject or prefer other nodes")
     with _absent(cluster, pod):
+        if pod.node_name:
+            pod = PodInfo(with_spec(pod.pod, node_name=""))
         _pre_enqueue(profile, pod, found)
         try:
             _evaluate(cluster, profile, pod, found)
@@ -77,7 +80,7 @@ def _absent(cluster: Cluster, pod: PodInfo) -> Iterator[None]:
         yield
     finally:
         if placed is not None:
-            cluster.cache.add_pod(PlacedPod(pod, placed.node_name))
+            cluster.cache.add_pod(placed)
 
 
 def _pre_enqueue(profile: Profile, pod: PodInfo, found: Explanation) -> None:

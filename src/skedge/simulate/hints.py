@@ -150,7 +150,8 @@ class _Trial:
         if helpful:
             first = helpful[0]
             change = {"replace": {f"nodes/{first}/spec.unschedulable": False}}
-            yield _hint("uncordon", f"uncordon {_listed(helpful, 'node')}", change, helpful)
+            others = f" (or {', '.join(helpful[1:EXAMPLES])})" if len(helpful) > 1 else ""
+            yield _hint("uncordon", f"uncordon node {first}{others}", change, [first])
 
     def _one_node_more(self) -> Iterator[Hint]:
         """An empty node like one there is. Among kinds that help the one most nodes are of is told."""
@@ -229,12 +230,6 @@ def _request_words(resource: str, total: int, asked: int) -> str:
     if not total:
         return f"no {resource} instead of {amount_text(resource, asked)}"
     return f"{resource} {amount_text(resource, total)} instead of {amount_text(resource, asked)}"
-
-
-def _listed(names: Sequence[str], what: str) -> str:
-    if len(names) == 1:
-        return f"{what} {names[0]}"
-    return f"one of the {what}s {', '.join(names[:EXAMPLES])}" + (", ..." if len(names) > EXAMPLES else "")
 
 
 def _kind_of(node: Node) -> Any:

@@ -39,8 +39,8 @@ class Objects:
     def add(self, documents: Iterable[Any], where: str = "") -> None:
         """Adds objects and lists of objects; `where` says in errors where they are from. Raises ObjectError."""
         for document in documents:
-            for obj in _opened(document, where):
-                self._add(obj, where)
+            for obj, place in _opened(document, where):
+                self._add(obj, place)
 
     def add_items(self, kind: str, items: Iterable[Json]) -> None:
         """Adds the items of a list that the API sent, which do not name their kind. Raises ObjectError."""
@@ -105,8 +105,8 @@ class Objects:
         return {**pod, "spec": {**spec, **filled}}
 
 
-def _opened(document: Any, where: str) -> Iterator[Json]:
-    """The document, or what is in it if it is a list of objects."""
+def _opened(document: Any, where: str) -> Iterator[tuple[Json, str]]:
+    """The document, or what is in it if it is a list of objects; with its place."""
     if document is None:
         return
     if not isinstance(document, dict):
@@ -115,9 +115,9 @@ def _opened(document: Any, where: str) -> Iterator[Json]:
     if not isinstance(kind, str) or not kind:
         raise ObjectError(_at(where, "expected an object with a kind"))
     if not kind.endswith("List"):
-        yield document
+        yield document, where
         return
-    items = document.get("items") or []
+    items = [] if document.get("items") is None else document["items"]
     if not isinstance(items, list):
         raise ObjectError(_at(where, f"{kind}: items: expected a list"))
     for number, item in enumerate(items):
