@@ -15,9 +15,11 @@ from e2e import endpoints, recording, servers
 from e2e.endpoints import Answered
 from e2e.proxy import Answer, Recorded, RecordingProxy
 from e2e.recording import Step
+from skedge.app.metrics import build_metrics
 from skedge.app.process import SchedulerProcess
 from skedge.app.serving import ServingSettings
 from skedge.config.complete import complete
+from skedge.config.gates import FeatureGates
 from skedge.config.options import parse_options
 from skedge.serving.server import Listen
 
@@ -66,6 +68,7 @@ async def replay(backend: str) -> Run:
         process = SchedulerProcess(
             complete(options, lambda _: endpoints.configuration()).config,
             user,
+            metrics=build_metrics(options, FeatureGates(), _no_file),
             serving=ServingSettings(listen=Listen("127.0.0.1", 0), authentication=user, authorization=user),
             flags=dict(options.lines()),
             rng=AsRecorded(1),
@@ -96,6 +99,10 @@ async def replay(backend: str) -> Run:
             if task is not None:
                 await task
         return Run(backend, found, await left(operator), exit_status, answers)
+
+
+def _no_file(path: str) -> bytes:
+    raise FileNotFoundError(path)
 
 
 def failing_once() -> Any:

@@ -78,34 +78,17 @@ class Watches:
     def connect(self, scheduler: Scheduler, listers: Listers, enabled: Callable[[str], bool]) -> None:
         """Adds the handlers: nodes first, so that the first pods find their nodes."""
         handlers = scheduler.handlers
-        hooks = scheduler.hooks
-        clock = scheduler.clock
 
-        def timed(event: str, handle: Callable[..., None]) -> Callable[..., None]:
-            def call(*args: Any) -> None:
-                start = clock.monotonic()
-                handle(*args)
-                hooks.event_handling(event, clock.monotonic() - start)
-
-            return call
-
-        def register(informer: Informer[Any], name: str, add: Any, update: Any, delete: Any) -> None:
-            added, deleted = timed(f"{name}Add", add), timed(f"{name}Delete", delete)
+        def register(informer: Informer[Any], add: Any, update: Any, delete: Any) -> None:
             self._registrations.append(
                 informer.add_handler(
-                    on_add=lambda obj, initial: added(obj),
-                    on_update=timed(f"{name}Update", update),
-                    on_delete=lambda obj: deleted(obj.obj if isinstance(obj, Tombstone) else obj),
+                    on_add=lambda obj, initial: add(obj),
+                    on_update=update,
+                    on_delete=lambda obj: delete(obj.obj if isinstance(obj, Tombstone) else obj),
                 )
             )
 
-        register(
-            self.nodes,
-            "Node",
-            handlers.node_added,
-            handlers.node_updated,
-            handlers.node_deleted,
-        )
+        register(self.nodes, handlers.node_added, handlers.node_updated, handlers.node_deleted)
         for watched in WATCHED:
             if watched.gate and not enabled(watched.gate):
                 continue
@@ -113,11 +96,11 @@ class Watches:
             watcher: Watcher = handlers.of_store(watched.resource or watched.kind, getattr(listers, watched.store))
             written = self.written.get(watched.kind)
             if written is not None:
-                register(written, watched.kind, *_of_views(watcher))
+                register(written, *_of_views(watcher))
                 continue
             informer = self._factory.informer(Resource.of(info.path(), info.struct))
-            register(informer, watched.kind, watcher.added, watcher.updated, watcher.deleted)
-        register(self.pods, "Pod", handlers.pod_added, handlers.pod_updated, handlers.pod_deleted)
+            register(informer, watcher.added, watcher.updated, watcher.deleted)
+        register(self.pods, handlers.pod_added, handlers.pod_updated, handlers.pod_deleted)
 
     @property
     def handlers_synced(self) -> bool:

@@ -12,6 +12,9 @@ class ClientHooks:
     def request(self, verb: str, host: str, code: str, seconds: float, sent: int, received: int) -> None:
         """A request was answered; `code` is `<error>` when it was not. `sent` and `received` are bytes."""
 
+    def streamed(self, verb: str, host: str, code: str) -> None:
+        """A watch was opened, or was not; `code` is `<error>` when there was no answer."""
+
     def retried(self, verb: str, host: str, code: str) -> None:
         """A request will be sent again."""
 

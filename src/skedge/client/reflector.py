@@ -174,6 +174,8 @@ class Reflector(Generic[S]):
         seen, splitter = False, LineSplitter()
         stream = await self._client.stream(self.resource.path, params, idle_timeout=seconds + STALL_MARGIN)
         async with stream as response:
+            if self._client.hooks is not None:
+                self._client.hooks.streamed("GET", self._client.transport.host, str(response.status))
             if response.status != 200:
                 what = f"watch of {self.resource.path}"
                 raise api_error(response.status, await response.read(), what=what)

@@ -7,7 +7,7 @@ in the cache, one without and with a profile of ours is in the queue, all else i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from skedge.api.core import Node
 from skedge.cache.cache import CacheError
@@ -25,15 +25,38 @@ log = get_logger(__name__)
 
 AnyPod = PodInfo | PlacedPod
 
+_UNSCHEDULABLE_DELETE: Final = ClusterEvent(events.UNSCHEDULABLE_POD, ActionType.DELETE)
+_ASSIGNED_UPDATE: Final = ClusterEvent(events.ASSIGNED_POD, ActionType.UPDATE)
+_OF_INTEREST: Final = frozenset(
+    {
+        events.PERSISTENT_VOLUME,
+        events.PERSISTENT_VOLUME_CLAIM,
+        events.CSI_NODE,
+        events.CSI_DRIVER,
+        events.VOLUME_ATTACHMENT,
+        events.CSI_STORAGE_CAPACITY,
+        events.STORAGE_CLASS,
+        events.RESOURCE_CLAIM,
+        events.RESOURCE_SLICE,
+        events.DEVICE_CLASS,
+        events.POD_GROUP,
+    }
+)
+"""Kinds of stores whose events can wake pods; others are kept and not counted."""
+
 
 class EventHandlers:
-    """The handlers of one scheduler. Each is a plain call that leaves cache and queue consistent."""
+    """The handlers of one scheduler. Each is a plain call that leaves cache and queue consistent, and is timed."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._cache = scheduler.cache
         self._queue = scheduler.queue
         self._profiles = scheduler.profiles
+        self._clock = scheduler.clock.monotonic
+
+    def _handled(self, event: ClusterEvent, start: float) -> None:
+        self._scheduler.hooks.event_handling(event.label, self._clock() - start)
 
     def _responsible(self, pod: AnyPod) -> bool:
         return pod.scheduler_name in self._profiles
@@ -44,11 +67,14 @@ class EventHandlers:
         if isinstance(pod, PlacedPod):
             self._assigned_added(pod)
         elif self._responsible(pod):
+            start = self._clock()
             if log.v(3):
                 log.info("Add event for unscheduled pod", pod=pod.key)
             self._queue.add(pod)
+            self._handled(events.UNSCHEDULABLE_POD_ADD, start)
 
     def _assigned_added(self, pod: PlacedPod) -> None:
+        start = self._clock()
         if log.v(3):
             log.info("Add event for scheduled pod", pod=pod.key)
         try:
@@ -59,6 +85,7 @@ class EventHandlers:
             self._cache.update_pod(pod)
             self._scheduler.hooks.audit_repair("cache-add")
         self._queue.move_all(events.ASSIGNED_POD_ADD, None, pod)
+        self._handled(events.ASSIGNED_POD_ADD, start)
 
     def pod_updated(self, old: AnyPod, new: AnyPod) -> None:
         if isinstance(old, PlacedPod):
@@ -74,7 +101,9 @@ class EventHandlers:
                 return
             self._assigned_added(new)
             if self._responsible(old):
+                start = self._clock()
                 self._queue.delete(old)
+                self._handled(_UNSCHEDULABLE_DELETE, start)
         elif old.uid != new.uid:
             self.pod_deleted(old)
             self.pod_added(new)
@@ -88,6 +117,7 @@ class EventHandlers:
             self.pod_deleted(old)
             self.pod_added(new)
             return
+        start = self._clock()
         repairs = self._cache.repairs
         try:
             self._cache.update_pod(new)
@@ -99,10 +129,20 @@ class EventHandlers:
             self._scheduler.hooks.audit_repair("cache-update")
         for event in pod_update_events(old, new):
             self._queue.move_all(event, old, new)
+            self._handled(event, start)
+        self._handled(_ASSIGNED_UPDATE, start)  # once more when it is the only one: so does the reference
 
     def _pending_updated(self, old: PodInfo, new: PodInfo) -> None:
         if old.resource_version == new.resource_version:
             return
+        start = self._clock()
+        self._pending_changed(old, new)
+        for event in pod_update_events(old, new):
+            if event != events.UNSCHEDULABLE_POD_UPDATE:
+                self._handled(event, start)
+        self._handled(events.UNSCHEDULABLE_POD_UPDATE, start)
+
+    def _pending_changed(self, old: PodInfo, new: PodInfo) -> None:
         if self._cache.is_assumed(new.uid):
             if new.terminating and not old.terminating:
                 self._assumed_deleted(new)
@@ -115,6 +155,7 @@ class EventHandlers:
 
     def pod_deleted(self, pod: AnyPod) -> None:
         """Of a pod with a node, or of one without; one that vanished unseen is whatever was last known of it."""
+        start = self._clock()
         if isinstance(pod, PlacedPod):
             if log.v(3):
                 log.info("Delete event for scheduled pod", pod=pod.key)
@@ -126,6 +167,7 @@ class EventHandlers:
                 log.error(error, "Scheduler cache RemovePod failed", pod=pod.key)
                 gone = pod
             self._queue.move_all(events.ASSIGNED_POD_DELETE, gone, None)
+            self._handled(events.ASSIGNED_POD_DELETE, start)
             return
         if not self._responsible(pod):
             return
@@ -136,6 +178,7 @@ class EventHandlers:
             self._assumed_deleted(pod)
         elif pod.nominated_node_name:
             self._room_given_up(pod)
+        self._handled(_UNSCHEDULABLE_DELETE, start)
 
     def _tell_repairs(self, pod: PlacedPod, before: int) -> None:
         """Where the cache knew the pod on another node the reference ends its process; here the pod was rebuilt."""
@@ -161,26 +204,37 @@ class EventHandlers:
     # --- nodes --------------------------------------------------------------------------------------------------------
 
     def node_added(self, node: Node) -> None:
+        start = self._clock()
         self._cache.add_node(node)
         self._queue.move_all(events.NODE_ADD, None, node)
+        self._handled(events.NODE_ADD, start)
 
     def node_updated(self, old: Node, new: Node) -> None:
+        start = self._clock()
         self._cache.update_node(new)
         for event in node_update_events(old, new):
             self._queue.move_all(event, old, new)
+            self._handled(event, start)
 
     def node_deleted(self, node: Node) -> None:
+        start = self._clock()
         self._queue.move_all(events.NODE_DELETE, node, None)
         try:
             self._cache.remove_node(node)
         except CacheError as error:
             log.error(error, "Scheduler cache RemoveNode failed", node=node.metadata.name)
+        self._handled(events.NODE_DELETE, start)
 
     # --- everything else ----------------------------------------------------------------------------------------------
 
     def of_store(self, resource: str, store: Store[Any]) -> Watcher:
         """Handlers that keep a plugin's store and then wake pods that wait for the resource."""
-        return Watcher(resource, store, self._queue.move_all)
+        return Watcher(resource, store, self._move_timed if resource in _OF_INTEREST else self._queue.move_all)
+
+    def _move_timed(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        start = self._clock()
+        self._queue.move_all(event, old, new)
+        self._handled(event, start)
 
 
 class Watcher:

@@ -27,7 +27,12 @@ def case(number: int, words: str) -> Callable[[Callable[[], None]], None]:
 
 def handlers(world: World) -> EventHandlers:
     scheduler: Any = SimpleNamespace(
-        cache=Cache(), queue=world.queue, profiles={"default-scheduler": None}, hooks=world.counts, waiting={}
+        cache=Cache(),
+        queue=world.queue,
+        profiles={"default-scheduler": None},
+        hooks=world.counts,
+        waiting={},
+        clock=world.clock,
     )
     return EventHandlers(scheduler)
 
