@@ -75,7 +75,7 @@ def run(argv: Sequence[str]) -> int:
     try:
         return _run(arguments)
     except (ExplainError, ObjectError, ConfigError, UsageError, ClientError) as error:
-        print(f"Error: {error}", file=sys.stderr)
+        print(f"Error: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
 
 
