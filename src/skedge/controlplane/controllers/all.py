@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from skedge.controlplane.controllers.base import Context, Controller
+from skedge.controlplane.controllers.cronjob import CronJobs
 from skedge.controlplane.controllers.daemonset import DaemonSets
 from skedge.controlplane.controllers.deployment import Deployments
+from skedge.controlplane.controllers.disruption import DisruptionBudgets
 from skedge.controlplane.controllers.event_expiry import EventExpiry
 from skedge.controlplane.controllers.gc import GarbageCollector
+from skedge.controlplane.controllers.job import Jobs
 from skedge.controlplane.controllers.namespaces import Namespaces
 from skedge.controlplane.controllers.node_lifecycle import NodeLifecycle
+from skedge.controlplane.controllers.persistent_volumes import PersistentVolumes
 from skedge.controlplane.controllers.pod_gc import PodGC
 from skedge.controlplane.controllers.replicaset import ReplicaSets, ReplicationControllers
 from skedge.controlplane.controllers.statefulset import StatefulSets
@@ -24,6 +28,10 @@ CONTROLLERS: tuple[Callable[[Context], Controller], ...] = (
     ReplicationControllers,
     StatefulSets,
     DaemonSets,
+    Jobs,
+    CronJobs,
+    DisruptionBudgets,
+    PersistentVolumes,
     Namespaces,
     PodGC,
     GarbageCollector,

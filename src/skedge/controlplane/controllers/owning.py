@@ -104,11 +104,13 @@ class PodOwner(Controller):
 
         await together(map(delete, pods))
 
-    def pod_body(self, obj: JSON, template: JSON, *, name: str = "", change: JSON | None = None) -> bytes:
-        """The pod of a template, as bytes: owned by `obj`, named `name` or by its prefix. `change` is merged over
-        metadata (labels, annotations, finalizers) and spec."""
+    def pod_body(
+        self, obj: JSON, template: JSON, *, name: str = "", prefix: str = "", change: JSON | None = None
+    ) -> bytes:
+        """The pod of a template, as bytes: owned by `obj`, named `name` or by a prefix, its own if none is given.
+        `change` is merged over metadata (labels, annotations, finalizers) and spec."""
         wanted, given = change or {}, template.get("metadata") or {}
-        meta: JSON = {"name": name} if name else {"generateName": f"{obj['metadata']['name'][:247]}-"}
+        meta: JSON = {"name": name} if name else {"generateName": prefix or f"{obj['metadata']['name'][:247]}-"}
         for field in ("labels", "annotations"):
             merged = {**(given.get(field) or {}), **(wanted.get(field) or {})}
             if merged:

@@ -87,7 +87,7 @@ class _Round:
         return pod.metadata.deletion_timestamp is not None or not self._is_available(pod)
 
     async def _dismiss(self, ordinal: int, condemned: list[int]) -> bool:
-        """Delete a pod beyond the wanted number once those below it are well; whether there was something to wait for."""
+        """Delete a pod beyond the wanted number, when those below are well; whether there is something to wait for."""
         pod = self._pods[ordinal]
         if pod.metadata.deletion_timestamp is not None:
             return True
