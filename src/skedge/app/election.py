@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 import uuid
 from collections.abc import Awaitable, Callable
@@ -42,6 +43,7 @@ class Election:
         component: str,
         clock: Clock,
         coordinated: bool = False,
+        rng: random.Random | None = None,
         hooks: LeaderHooks | None = None,
     ) -> None:
         """Raises ConfigError for times that cannot work."""
@@ -54,6 +56,7 @@ class Election:
         self._events = CoreEventBroadcaster(event_client)
         self._recorder = self._events.recorder(component)
         self._lead: Callable[[], Awaitable[None]] | None = None
+        self._working = False
         self._candidate = None
         if coordinated:
             self._candidate = LeaseCandidate(
@@ -76,6 +79,7 @@ class Election:
                 retry_period=config.retry_period.seconds,
                 coordinated=coordinated,
                 clock=clock,
+                rng=rng,
                 hooks=hooks,
             )
         except ValueError as error:
@@ -90,9 +94,9 @@ class Election:
         return self._elector.renewed_at
 
     def may_write(self) -> bool:
-        """Whether the lease is certainly ours: renewed not longer ago than the renew deadline."""
-        renewed = self._elector.renewed_at
-        return renewed is not None and self._clock.monotonic() - renewed <= self._deadline
+        """Whether we lead and the lease is certainly ours: renewed not longer ago than the renew deadline."""
+        held = self._elector.held_for() if self._working else None
+        return held is not None and held <= self._deadline
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Run for the lease and `lead` while it is ours; returns when it is lost, releases it when cancelled.
@@ -119,7 +123,11 @@ class Election:
 
     async def _leading(self) -> None:
         assert self._lead is not None
-        await self._lead()
+        self._working = True
+        try:
+            await self._lead()
+        finally:
+            self._working = False
 
     def _happened(self, message: str) -> None:
         self._recorder.event(ObjectRef(**self._lock.reference()), None, "Normal", _REASON, "", message)

@@ -7,11 +7,12 @@ decided before. The fence is asked at the last moment, just before a request tha
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from skedge.client import aio
 from skedge.client.clientconfig import ClientConfig
-from skedge.client.http1 import Response
+from skedge.client.http1 import NotAllowed, Response
 from skedge.client.transport import DEFAULT_CONNECTIONS, HttpTransport
 from skedge.clock import Clock
 
@@ -30,13 +31,15 @@ class FencedTransport(HttpTransport):
         user_agent: str,
         connections: int = DEFAULT_CONNECTIONS,
     ) -> None:
-        super().__init__(config, user_agent=user_agent, connections=connections, clock=clock)
+        super().__init__(config, user_agent=user_agent, connections=connections, clock=clock, may_send=open)
         self._open, self._fence_clock = open, clock
 
     async def request(
         self, method: str, target: str, body: bytes | None = None, content_type: str = "", timeout: float | None = None
     ) -> Response:
-        if method != "GET":
-            while not self._open():
+        while True:
+            while method != "GET" and not self._open():
                 await aio.sleep(self._fence_clock, _LOOK_AGAIN)
-        return await super().request(method, target, body, content_type, timeout)
+            # Credentials, a turn and a connection may have to be waited for: it is asked again when there is one.
+            with suppress(NotAllowed):
+                return await super().request(method, target, body, content_type, timeout)

@@ -49,6 +49,7 @@ from skedge.framework.handle import Listers
 from skedge.framework.ports import Ports
 from skedge.plugins.registry import Factory
 from skedge.scheduler.auditor import Auditor
+from skedge.scheduler.auditor import Auditor
 from skedge.scheduler.scheduler import Scheduler
 from skedge.serving.endpoints import Sources
 from skedge.serving.health import Check, handler_sync_check, informer_sync_check, leader_election_check, shutdown_check
@@ -221,7 +222,7 @@ class SchedulerProcess:
             )
             watches.connect(scheduler, listers, self.gates.enabled)
             if self._counted is not None:
-                read_scheduler(self._counted, scheduler, _CACHE_BYTES * len(scheduler.profiles))
+                read_scheduler(self.metrics, self._counted, scheduler, _CACHE_BYTES * len(scheduler.profiles))
             await self._build_election(stack)
             async with factory:
                 yield _Built(scheduler, watches, factory, events, event_client)
@@ -238,6 +239,7 @@ class SchedulerProcess:
             component=self.config.profiles[0].scheduler_name,
             clock=self.clock,
             coordinated=self.gates.enabled("CoordinatedLeaderElection"),
+            rng=self.rng,
             hooks=CountedElection(self.metrics, election.resource_name),
         )
 
@@ -346,6 +348,15 @@ class SchedulerProcess:
             if audit is not None:
                 audit.cancel()
                 await asyncio.gather(audit, return_exceptions=True)
+
+    async def _schedule(self, built: _Built) -> None:
+        """Places pods, and sees to it that none is lost."""
+        auditor = Auditor(built.scheduler, built.watches.pods.store, built.watches.nodes.store)
+        self._synced()
+        async with asyncio.TaskGroup() as group:
+            auditing = group.create_task(auditor.run(), name="auditor")
+            await built.scheduler.run()
+            auditing.cancel()
 
     async def _sync(self, built: _Built) -> None:
         """Starts what does not run yet and waits for it. Raises Forbidden where pods or nodes may not be read."""

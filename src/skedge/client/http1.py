@@ -10,6 +10,7 @@ import asyncio
 import socket
 import ssl
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -27,6 +28,10 @@ class Response:
     status: int
     headers: dict[str, str]
     body: bytes
+
+
+class NotAllowed(Exception):
+    """`may_send` said no; nothing was written."""
 
 
 class BrokenConnection(Exception):
@@ -217,10 +222,16 @@ class Pool:
         for connection in idle:
             connection.close()
 
-    async def request(self, data: bytes, *, repeatable: bool) -> Response:
-        """Send a whole request. A `repeatable` one is sent again if a kept connection turns out to be closed."""
+    async def request(self, data: bytes, *, repeatable: bool, may_send: Callable[[], bool] | None = None) -> Response:
+        """Send a whole request. A `repeatable` one is sent again if a kept connection turns out to be closed.
+
+        `may_send` is asked when there is a connection, just before the request is written. Raises NotAllowed.
+        """
         while True:
             connection = self._take() or await self._wait_for_one()
+            if may_send is not None and not may_send():
+                self._put_back(connection)
+                raise NotAllowed
             kept = connection.used
             connection.used = True
             try:

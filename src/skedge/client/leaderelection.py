@@ -81,6 +81,7 @@ class LeaderElector:
         self._observed = Record()
         self._observed_raw: Record | None = None
         self._observed_at = float("-inf")
+        self._begun = (0.0, 0.0)
         self._reported = ""
 
     @property
@@ -97,6 +98,18 @@ class LeaderElector:
     def renewed_at(self) -> float | None:
         """The clock's `monotonic()` when we last got or renewed the lease; None while it is not ours."""
         return self._observed_at if self.is_leader else None
+
+    def held_for(self) -> float | None:
+        """Seconds since we began the request that last got us the lease; None while it is not ours.
+
+        Others count from when they see what it wrote, never earlier: what is shorter than their wait is safe. The
+        answer's time is not, as we may have been stopped before we read it. Of both clocks the one that says more
+        counts: one of them stands still while the machine sleeps.
+        """
+        if not self.is_leader:
+            return None
+        monotonic, now = self._begun
+        return max(self._clock.monotonic() - monotonic, self._clock.now() - now)
 
     def lease_expired_for(self, tolerance: float) -> bool:
         """Whether we hold a lease that was not renewed for its duration plus `tolerance` seconds (`Check`)."""
@@ -176,8 +189,13 @@ class LeaderElector:
 
     async def _try_acquire_or_renew(self) -> bool:
         """One attempt; True if we hold the lease now."""
-        if self._coordinated:
-            return await self._try_coordinated_renew()
+        begun = self._clock.monotonic(), self._clock.now()
+        held = await (self._try_coordinated_renew() if self._coordinated else self._try_lease())
+        if held:
+            self._begun = begun
+        return held
+
+    async def _try_lease(self) -> bool:
         now = micro_time(self._clock.now())
         duration = int(self._lease_duration)
         me = self._lock.identity

@@ -13,7 +13,7 @@ import io
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -33,7 +33,7 @@ from skedge.client.errors import (
     RequestTimeout,
     one_line,
 )
-from skedge.client.http1 import CONNECT_TIMEOUT, BrokenConnection, Pool, Response, keepalive_socket
+from skedge.client.http1 import CONNECT_TIMEOUT, BrokenConnection, NotAllowed, Pool, Response, keepalive_socket
 from skedge.clock import Clock, RealClock
 
 DEFAULT_CONNECTIONS = 48
@@ -100,7 +100,10 @@ class HttpTransport:
         user_agent: str = "skedge",
         connections: int = DEFAULT_CONNECTIONS,
         clock: Clock | None = None,
+        may_send: Callable[[], bool] | None = None,
     ) -> None:
+        """`may_send` is asked just before a request that is no GET is written; if not, `request` raises NotAllowed."""
+        self._may_send = may_send
         self._config, self._credentials = config, config.credentials
         self._clock: Clock = clock or RealClock()
         self._base = config.server
@@ -159,10 +162,12 @@ class HttpTransport:
         else:
             data = f"{head}{'' if method == 'GET' else _NO_BODY}\r\n".encode("latin-1")
         try:
+            reads = method == "GET"
+            may_send = None if reads else self._may_send
             if timeout is None:
-                return await pool.request(data, repeatable=method == "GET")
+                return await pool.request(data, repeatable=reads, may_send=may_send)
             async with asyncio.timeout(timeout):
-                return await pool.request(data, repeatable=method == "GET")
+                return await pool.request(data, repeatable=reads, may_send=may_send)
         except (OSError, BrokenConnection) as error:
             raise self._translate(error, f"{method} {target.partition('?')[0]}") from error
 
@@ -174,9 +179,10 @@ class HttpTransport:
             headers = headers.copy()
             headers["Content-Type"] = content_type
         try:
-            async with (
-                self._turns,
-                self._session.request(
+            async with self._turns:
+                if method != "GET" and self._may_send is not None and not self._may_send():
+                    raise NotAllowed
+                async with self._session.request(
                     method,
                     URL(self._base + target, encoded=True),
                     data=body if body is None or len(body) < _LARGE_BODY else io.BytesIO(body),
@@ -186,10 +192,9 @@ class HttpTransport:
                     proxy=self._proxy,
                     allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT),
-                ) as response,
-            ):
-                received = {name.lower(): value for name, value in response.headers.items()}
-                return Response(response.status, received, await response.read())
+                ) as response:
+                    received = {name.lower(): value for name, value in response.headers.items()}
+                    return Response(response.status, received, await response.read())
         except (aiohttp.ClientError, OSError) as error:
             raise self._translate(error, f"{method} {target.partition('?')[0]}") from error
 
