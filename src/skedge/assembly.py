@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from skedge import names
 from skedge.cache.cache import Cache
@@ -17,9 +19,9 @@ from skedge.config import build_checks
 from skedge.config import types as config_types
 from skedge.config.fields import ConfigError, go_quote
 from skedge.config.gates import FeatureGates
-from skedge.config.plugin_args import PLUGIN_ARGS
+from skedge.config.plugin_args import PLUGIN_ARGS, NodeResourcesFitArgs
 from skedge.framework.handle import Handle, Listers
-from skedge.framework.ports import Ports
+from skedge.framework.ports import Extender, Inbox, Ports
 from skedge.plugins.legacy.registry import LEGACY
 from skedge.plugins.registry import IN_TREE, Factory
 from skedge.profiles.profile import Enabled, Profile, extends
@@ -55,15 +57,22 @@ def registry(out_of_tree: Mapping[str, Factory] | None = None, *, legacy: bool =
 class _Plugins:
     """The plugins of one profile, each made when it is first asked for."""
 
-    def __init__(self, config: config_types.Profile, factories: Mapping[str, Factory], handle: Handle) -> None:
+    def __init__(
+        self,
+        config: config_types.Profile,
+        factories: Mapping[str, Factory],
+        handle: Handle,
+        overridden: Mapping[str, Any],
+    ) -> None:
         self._config = config
+        self._overridden = overridden
         self._factories = factories
         self._handle = handle
         self._made: dict[str, Any] = {}
 
     def get(self, name: str) -> Any:
         if name not in self._made:
-            args = self._config.args_of(name)
+            args = self._overridden.get(name, self._config.args_of(name))
             if args is None and name in PLUGIN_ARGS:
                 args = PLUGIN_ARGS[name].default(self._handle.gates)
             try:
@@ -71,6 +80,19 @@ class _Plugins:
             except Exception as error:
                 raise ConfigError(f"initializing plugin {go_quote(name)}: {error}") from error
         return self._made[name]
+
+
+def _of_extenders(extenders: Sequence[config_types.Extender], profile: config_types.Profile) -> dict[str, Any]:
+    """Plugin arguments that extenders change: resources they look after are none of NodeResourcesFit's business."""
+    ignored = [each.name for extender in extenders for each in extender.managed_resources if each.ignored_by_scheduler]
+    if not ignored:
+        return {}
+    args = profile.args_of(names.NODE_RESOURCES_FIT)
+    if args is None:
+        raise ConfigError("can't find NodeResourcesFitArgs in plugin config")
+    if not isinstance(args, NodeResourcesFitArgs):
+        raise ConfigError(f"want args to be of type NodeResourcesFitArgs, got {type(args).__name__}")
+    return {names.NODE_RESOURCES_FIT: msgspec.structs.replace(args, ignored_resources=ignored)}
 
 
 def build_profiles(
@@ -84,7 +106,10 @@ def build_profiles(
         for entry in config.profiles
     ]
     sampler = Sampler(handle.table) if min(percentages, default=100) < 100 else None
-    plugins = {entry.scheduler_name: _Plugins(entry, factories, handle) for entry in config.profiles}
+    plugins = {
+        entry.scheduler_name: _Plugins(entry, factories, handle, _of_extenders(config.extenders, entry))
+        for entry in config.profiles
+    }
 
     def implements(name: str, point: str) -> bool:
         """Whether a plugin takes part in a point: its class tells, or, behind a factory function, an instance."""
@@ -129,11 +154,14 @@ def build(
     hooks: SchedulerHooks | None = None,
     connections: int = 48,
     max_in_unschedulable: float = 300.0,
+    extenders: Sequence[Extender] = (),
+    inbox: Inbox | None = None,
 ) -> Scheduler:
     """A scheduler, ready to be fed by its `handlers` and run. Raises ConfigError.
 
     `connections`: bindings under way at a time; `max_in_unschedulable`: seconds before a rejected pod is tried without
-    an event.
+    an event. `extenders` are those of the configuration, connected; with any, `inbox` is where whoever feeds the
+    `handlers` submits his calls.
     """
     gates = gates or FeatureGates()
     rng = rng or random.Random()
@@ -184,6 +212,8 @@ def build(
         hooks=hooks,
         dispatcher=Dispatcher(connections),
         wake=wake,
+        extenders=extenders,
+        inbox=inbox,
     )
     handle.preemptor = PreemptionExecutor(scheduler)
     return scheduler

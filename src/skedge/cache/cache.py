@@ -137,6 +137,13 @@ class Cache:
         if not self.table.remove_node(node.metadata.name):
             raise CacheError(f"node {node.metadata.name} is not found")
 
+    def hold_row(self, name: str) -> int:
+        """A row for a name that may be no node's (see `NodeTable.hold_row`)."""
+        return self.table.hold_row(name)
+
+    def release_row(self, row: int) -> None:
+        self.table.release_row(row)
+
     # --- looking ------------------------------------------------------------------------------------------------------
 
     def pods(self) -> Iterator[PlacedPod]:

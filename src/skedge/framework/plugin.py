@@ -108,6 +108,22 @@ class PostFilterPlugin(Protocol):
 
 
 @runtime_checkable
+class HalvedPostFilter(Protocol):
+    """A PostFilter plugin that evicts pods, in two halves between which extenders are asked about its candidates."""
+
+    name: str
+
+    def find(self, pod: PodInfo, diagnosis: Any) -> Any:
+        """The candidates, as a `preemption.evaluator.Outcome`."""
+
+    def choose(self, outcome: Any, candidates: Any = None) -> None:
+        """Chooses among all candidates, or among those of a mapping node -> `Candidate`."""
+
+    def conclude(self, state: CycleState, pod: PodInfo, outcome: Any) -> tuple[PostFilterResult | None, Status]:
+        """Has what was chosen carried out."""
+
+
+@runtime_checkable
 class PreScorePlugin(Protocol):
     name: str
 

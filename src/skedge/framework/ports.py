@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
 
 from skedge.snapshot.pods import PlacedPod, PodInfo
 
@@ -72,6 +73,64 @@ class ObjectWriter(Protocol):
         """
 
     def signal(self) -> Signal: ...
+
+
+class ExtenderError(Exception):
+    """An extender did not answer, or not as it should; the message is for users."""
+
+
+class ExtenderFiltered(NamedTuple):
+    """What an extender's filter said of the nodes it was asked about."""
+
+    nodes: Sequence[str]  # those that are left, in its order; some may be no nodes we know
+    failed: Mapping[str, str]  # node -> reason
+    unresolvable: Mapping[str, str]
+    as_objects: bool  # it sent whole nodes back, not names
+
+
+class ExtenderVictims(NamedTuple):
+    """What an extender's preempt verb leaves of a candidate: UIDs of pods that must go."""
+
+    uids: Sequence[str]
+    num_pdb_violations: int
+
+
+class Extender(Protocol):
+    """A server that has its say about nodes. Calls raise ExtenderError. Upstream: `kube-scheduler/extender`."""
+
+    name: str
+    """Its URL, which messages call it by."""
+    weight: int
+    ignorable: bool
+    """Its failures do no harm to the pod."""
+    managed_resources: frozenset[str]
+    """It is asked about pods only that ask for one of these; none: about all."""
+    filters: bool
+    prioritizes: bool
+    preempts: bool
+    binds: bool
+
+    async def filter(self, pod: PodInfo, nodes: Sequence[str]) -> ExtenderFiltered: ...
+
+    async def prioritize(self, pod: PodInfo, nodes: Sequence[str]) -> Mapping[str, int]:
+        """Scores of nodes, 0..10 if it keeps to the rules."""
+
+    async def preempt(
+        self, pod: PodInfo, candidates: Mapping[str, tuple[Sequence[PlacedPod], int]]
+    ) -> Mapping[str, ExtenderVictims]:
+        """`candidates`: node -> (victims, how many of them a disruption budget protects)."""
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None: ...
+
+
+class Inbox(Protocol):
+    """Where changes of state wait while a cycle that owns the state has to wait itself."""
+
+    def submit(self, call: Callable[[], None]) -> None:
+        """Makes the call now; while the state is held, in the order of submission once it is free again."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """Inside, no call is made."""
 
 
 class Ports:

@@ -5,7 +5,7 @@ The decision is `skedge.preemption`; carrying it out is the Handle's `preemptor`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from skedge import names
@@ -15,6 +15,7 @@ from skedge.framework.events import ActionType, ClusterEvent, ClusterEventWithHi
 from skedge.framework.plugin import PostFilterResult
 from skedge.framework.state import CycleState
 from skedge.framework.status import SUCCESS, Code, Status
+from skedge.preemption.choice import Candidate
 from skedge.preemption.evaluator import Evaluator, Outcome, Sample
 from skedge.snapshot.pods import PodInfo
 
@@ -49,8 +50,7 @@ class DefaultPreemption:
 
     def post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Any) -> tuple[PostFilterResult | None, Status]:
         outcome = self.find(pod, diagnosis)
-        if outcome.status.ok:
-            self.evaluator.choose(outcome)
+        self.choose(outcome)
         return self.conclude(state, pod, outcome)
 
     # --- the two halves, between which extenders may be asked ---------------------------------------------------------
@@ -64,6 +64,15 @@ class DefaultPreemption:
             outcome.status = Status(Code.UNSCHEDULABLE, reason)
             return outcome
         return self.evaluator.find(diagnosis)
+
+    def choose(self, outcome: Outcome, candidates: Mapping[str, Candidate] | None = None) -> None:
+        """Takes the best candidate of all, or of those that extenders left, if there was any."""
+        if not outcome.status.ok:
+            return
+        if candidates is None:
+            self.evaluator.choose(outcome)
+        else:
+            self.evaluator.choose_among(outcome, candidates)
 
     def conclude(self, state: CycleState, pod: PodInfo, outcome: Outcome) -> tuple[PostFilterResult | None, Status]:
         """Has the chosen victims evicted; what PostFilter answers."""

@@ -15,6 +15,10 @@ from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PodInfo
 
 
+class CycleError(Exception):
+    """The attempt ended by an error, not by a verdict: reason SchedulerError, no preemption."""
+
+
 class Codes(NamedTuple):
     """One filter plugin's codes for the rows of a search (`codes[i]` belongs to `rows[i]`)."""
 

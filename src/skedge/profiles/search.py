@@ -5,15 +5,22 @@ Upstream: `schedule_one.go` (schedulePod, findNodesThatFitPod, prioritizeNodes),
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from skedge.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE, NodeNames, Nominator, PostFilterResult
+from skedge.framework.plugin import (
+    HalvedPostFilter,
+    NodeNames,
+    Nominator,
+    PostFilterResult,
+)
 from skedge.framework.state import CycleState
 from skedge.framework.status import Code, PluginError, Status
+from skedge.profiles import scoring
 from skedge.profiles.diagnosis import Codes, Diagnosis
+from skedge.profiles.diagnosis import CycleError as CycleError
 from skedge.profiles.profile import Profile
 from skedge.profiles.sampling import Sampler, nodes_to_find
 from skedge.profiles.standing import Standing
@@ -22,13 +29,11 @@ from skedge.snapshot.arith import Bools, Ints
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.snapshot.views import DeltaView, Rows
+from skedge.telemetry.logs import get_logger
 
+log = get_logger(__name__)
 _CHUNK: Final = 128
 """A search that may end early asks about at least so many rows at a time."""
-
-
-class CycleError(Exception):
-    """The attempt ended by an error, not by a verdict: reason SchedulerError, no preemption."""
 
 
 class Search:
@@ -50,10 +55,12 @@ class Search:
         self.skip_filter = self.state.skip_filter = set(self.standing.state.skip_filter)
         self.skip_score = self.state.skip_score = set(self.standing.state.skip_score)
         self.nominated_fits = False
+        self.nomination: PostFilterResult | None = None  # what PostFilter came to
         self._promised: Mapping[int, Sequence[PlacedPod]] | None = None
-        self._kept_mask = False  # the feasible rows are exactly those of the standing
-        self._among_kept = False  # the feasible rows are among those of the standing
-        self._direct = False  # codes and scores were computed for a few rows only
+        self.kept_mask = False  # the feasible rows are exactly those of the standing
+        self.among_kept = False  # the feasible rows are among those of the standing
+        self.direct = False  # codes and scores were computed for a few rows only
+        self.bare = False  # scores see nodes without pods and images
         self.visited: Ints | None = None
         """Rows that were looked at in this order, where the search ends early once it found enough."""
 
@@ -61,6 +68,14 @@ class Search:
 
     def run(self) -> None:
         """PreFilter and Filter; the pod's nominated node is tried before all others. Raises CycleError."""
+        for _ in self.steps():
+            pass
+
+    def steps(self) -> Iterator[bool]:
+        """`run`, with a stop where others may have a word about the feasible rows: they `keep` those they like.
+
+        It stops with True where that is the nominated node alone, and for all other nodes with False.
+        """
         sampler = self.profile.sampler
         order = None if sampler is None else sampler.rows()
         try:
@@ -68,7 +83,12 @@ class Search:
             if self.diagnosis.pre_filter is not None:
                 return
             if self.pod.nominated_node_name and self._nominated_node_fits():
-                return
+                yield True
+                if len(self.rows):
+                    self.nominated_fits = True
+                    return
+            self.direct = False
+            self.diagnosis.filters = []
             if names is not None:
                 self._filter_named(names, sampler)
             elif sampler is None or order is None:
@@ -76,26 +96,36 @@ class Search:
             else:
                 self._filter_some(order)
                 sampler.move(self.evaluated_nodes)
+            if len(self.rows):
+                yield False
         except PluginError as error:
             raise CycleError(str(error)) from error
 
     def _nominated_node_fits(self) -> bool:
-        """Looks at the nominated node alone; where it fits it is the answer."""
+        """Looks at the nominated node alone; where it fits it is the answer. An error there is nobody's concern."""
         row = self.table.row_of.get(self.pod.nominated_node_name)
         if row is None or not self.table.exists[row]:
             return False
-        self.look_at(np.array([row], np.int64))
-        if len(self.rows):
-            self.nominated_fits = True
-            return True
-        self._direct = False
-        self.diagnosis.filters = []
-        return False
+        try:
+            self.look_at(np.array([row], np.int64))
+        except PluginError as error:
+            log.error(error, "Evaluation failed on nominated node", pod=self.pod.key, node=self.pod.nominated_node_name)
+            self.rows = np.zeros(0, np.int64)
+        return bool(len(self.rows))
+
+    def keep(self, rows: Ints, *, bare: bool = False) -> None:
+        """Goes on with these of the feasible rows.
+
+        `bare`: as nodes without pods and images, some of which may not even be nodes of the table (ghost rows).
+        """
+        self.rows = rows
+        self.kept_mask = False
+        self.bare = bare
 
     def only(self, rows: Sequence[int]) -> None:
         """Takes these rows as the feasible ones (for tools and tests)."""
         self.rows = np.array(rows, np.int64)
-        self._kept_mask = self._among_kept = False
+        self.kept_mask = self.among_kept = False
 
     def _pre_filter(self) -> NodeNames | None:
         """Runs PreFilter; returns the names the search is narrowed to, or None for all nodes."""
@@ -165,11 +195,11 @@ class Search:
             mask = mask.copy() if not changed else mask
             rows = np.fromiter(crowded, np.int64, len(crowded))
             changed = self._check_crowded(rows, mask) or changed
-        self._kept_mask = not changed or (
+        self.kept_mask = not changed or (
             int(np.count_nonzero(mask)) == standing.count and bool((mask == standing.feasible[:size]).all())
         )
         self.rows = np.flatnonzero(mask)
-        self._among_kept = True
+        self.among_kept = True
         if not len(self.rows):
             self._explain_all(others)
 
@@ -191,7 +221,7 @@ class Search:
 
     def explain(self) -> Diagnosis:
         """The diagnosis with the codes of every node, feasible ones included (for tools and tests)."""
-        if self.diagnosis.pre_filter is None and not self.diagnosis.filters and not self._direct:
+        if self.diagnosis.pre_filter is None and not self.diagnosis.filters and not self.direct:
             view = Rows(self.table)
             self._explain_all(
                 [
@@ -227,8 +257,8 @@ class Search:
         fits = np.concatenate(found) if found else positions
         self.visited = order if len(fits) <= enough else order[: fits[enough]]
         self.rows = order[fits[:enough]]
-        self._among_kept = True
-        self._kept_mask = len(self.rows) == standing.count
+        self.among_kept = True
+        self.kept_mask = len(self.rows) == standing.count
         if not len(self.rows):
             self.explain()
 
@@ -258,7 +288,7 @@ class Search:
 
     def look_at(self, rows: Ints) -> None:
         """Filters these rows alone, keeping nothing."""
-        self._direct = True
+        self.direct = True
         diagnosis = self.diagnosis
         diagnosis.rows = rows
         diagnosis.filters = self.codes(Rows(self.table, rows))
@@ -322,23 +352,38 @@ class Search:
         """Nodes that were looked at."""
         if self.visited is not None:
             return len(self.visited)
-        return len(self.diagnosis.rows) if self._direct else self.table.count
+        return len(self.diagnosis.rows) if self.direct else self.table.count
 
     def post_filter(self) -> PostFilterResult | None:
         """Runs PostFilter; its words go into the diagnosis, its nomination is returned."""
+        for _ in self.post_filter_steps():
+            raise AssertionError
+        return self.nomination
+
+    def post_filter_steps(self, *, halves: bool = False) -> Iterator[Any]:
+        """`post_filter`, its result in `nomination`; with `halves` it stops before a plugin that evicts pods chooses.
+
+        It stops with (plugin, what it found): others may have a word about the candidates.
+        """
         self.diagnosis.trials = Trials(self)
         try:
-            return self._post_filter()
+            yield from self._post_filter(halves)
         finally:
             self.diagnosis.trials = None
 
-    def _post_filter(self) -> PostFilterResult | None:
+    def _post_filter(self, halves: bool) -> Iterator[Any]:
         result: PostFilterResult | None = None
         reasons: list[str] = []
         for plugin in self.profile.post_filter:
-            found, status = plugin.post_filter(self.state, self.pod, self.diagnosis)
+            if halves and isinstance(plugin, HalvedPostFilter):
+                outcome = plugin.find(self.pod, self.diagnosis)
+                yield plugin, outcome
+                found, status = plugin.conclude(self.state, self.pod, outcome)
+            else:
+                found, status = plugin.post_filter(self.state, self.pod, self.diagnosis)
             if status.ok:
-                return found  # type: ignore[no-any-return]
+                self.nomination = found
+                return
             final = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
             if final or not status.rejected:  # nobody else is asked, and what others said is dropped
                 result = found if final else None
@@ -348,104 +393,19 @@ class Search:
             if found is not None and found.nominate is not None:
                 result = found
         self.diagnosis.post_filter_message = ", ".join(reasons)
-        return result
+        self.nomination = result
 
     # --- scores -------------------------------------------------------------------------------------------------------
 
     def scores(self) -> Ints:
         """Total scores of `rows`, in their order. Raises CycleError."""
         try:
-            return self._scores(None)
+            return scoring.totals(self)
         except PluginError as error:
             raise CycleError(f"running Score plugins: {error}") from error
 
     def scores_by_plugin(self) -> dict[str, Ints]:
         """Normalised score x weight of `rows`, by plugin (for tools and tests)."""
         parts: dict[str, Ints] = {}
-        self._scores(parts)
+        scoring.totals(self, parts)
         return parts
-
-    def _scores(self, parts: dict[str, Ints] | None) -> Ints:
-        profile, state, rows = self.profile, self.state, self.rows
-        standing = self.standing
-        if not profile.score:
-            return np.ones(len(rows), np.int64)
-        view: Any = Rows(self.table, rows)
-        self._pre_score(view)
-        if parts is None and (self._kept_mask or self._same_bounds()):
-            if standing.invalid:
-                self._refuse_invalid(standing)
-            totals: Ints = standing.totals[rows]
-        else:
-            totals = self._kept_scores(view, parts)
-        for plugin, weight in profile.cycle_score:
-            if plugin.name in self.skip_score:
-                continue
-            raw = np.broadcast_to(plugin.score(state, self.pod, view), (len(rows),))
-            part = self._normalized(plugin.name, plugin.normalizer, raw) * weight
-            totals = totals + part
-            if parts is not None:
-                parts[plugin.name] = part
-        return totals
-
-    def _pre_score(self, view: Any) -> None:
-        error = self.standing.pre_score_error
-        for plugin in self.profile.pre_score if error is not None else self.profile.cycle_pre_score:
-            if error is not None and plugin.name == error[0]:
-                raise CycleError(f'running PreScore plugin "{plugin.name}": {error[1].message}')
-            if plugin.name in self.profile.kept_names:
-                continue
-            status = plugin.pre_score(self.state, self.pod, view)
-            if status.skip:
-                self.skip_score.add(plugin.name)
-            elif not status.ok:
-                raise CycleError(f'running PreScore plugin "{plugin.name}": {status.message}')
-
-    def _same_bounds(self) -> bool:
-        """Whether the standing's totals hold for these rows, though they are fewer: no normaliser sees a difference."""
-        standing, rows = self.standing, self.rows
-        if not self._among_kept or standing.invalid or not len(rows):
-            return False
-        return all(
-            weighted.normalizer is None or weighted.normalizer.bounds(weighted.kept.answers[rows]) == weighted.bounds
-            for weighted in standing.scores
-        )
-
-    def _kept_scores(self, view: Any, parts: dict[str, Ints] | None) -> Ints:
-        """Totals of the NODE plugins where the feasible rows are not those of the standing."""
-        totals = np.zeros(len(self.rows), np.int64)
-        for plugin, weight in self.profile.score:
-            if plugin.name not in self.profile.kept_names or plugin.name in self.skip_score:
-                continue
-            if self._direct:
-                raw = np.broadcast_to(plugin.score(self.state, self.pod, view), (len(self.rows),))
-            else:
-                weighted = next(w for w in self.standing.scores if w.name == plugin.name)
-                raw = weighted.kept.answers[self.rows]
-            part = self._normalized(plugin.name, plugin.normalizer, raw) * weight
-            totals += part
-            if parts is not None:
-                parts[plugin.name] = part
-        return totals
-
-    def _normalized(self, name: str, normalizer: Any, raw: Ints) -> Ints:
-        scores: Ints = raw if normalizer is None else normalizer.apply(raw, normalizer.bounds(raw))
-        bad = (scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)
-        if bad.any():
-            raise CycleError(_invalid_score(name, int(scores[bad][0])))
-        return scores
-
-    def _refuse_invalid(self, standing: Standing) -> None:
-        for row in sorted(standing.invalid):
-            if standing.feasible[row]:
-                for weighted in standing.scores:
-                    score = weighted.normalized(weighted.kept.answers.item(row))
-                    if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
-                        raise CycleError(_invalid_score(weighted.name, int(score)))
-
-
-def _invalid_score(name: str, score: int) -> str:
-    return (
-        f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid score {score}, '
-        f"it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from skedge import names
@@ -99,9 +100,9 @@ async def bind(
         log.error(error, "Binding cycle broke off", pod=decision.pod.key)
         status = Status.from_error(error)
     if status.ok:
-        _bound(scheduler, decision)
+        scheduler.inbox.submit(partial(_bound, scheduler, decision))
     else:
-        _failed(scheduler, decision, status)
+        scheduler.inbox.submit(partial(_failed, scheduler, decision, status))
 
 
 async def _steps(
@@ -119,11 +120,15 @@ async def _steps(
         status = await _wait_on_permit(scheduler, decision, waiting)
         if not status.ok:
             return status
-    scheduler.queue.done(pod.uid)
+    scheduler.inbox.submit(partial(scheduler.queue.done, pod.uid))
     if work.groups:
         status = await scheduler.pre_bind(decision, work.groups)
         if not status.ok:
             return status
+    if scheduler.extenders:
+        bound = await scheduler.extenders.bind(pod, node_name)
+        if bound is not None:
+            return bound
     return await _bind(decision)
 
 

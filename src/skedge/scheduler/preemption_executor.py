@@ -77,9 +77,12 @@ class PreemptionExecutor:
                 evicted = await self._try_evict(pod, node_name, last, plugin)
             failed = not (cleared and evicted)
         finally:
-            self._running.pop(pod.uid, None)
+            self._scheduler.inbox.submit(lambda: self._ended(pod, failed))
             took = self._scheduler.clock.monotonic() - started
             self._scheduler.hooks.preemption_goroutine("error" if failed else "success", took)
+
+    def _ended(self, pod: PodInfo, failed: bool) -> None:
+        self._running.pop(pod.uid, None)
         if failed:
             self._scheduler.queue.activate([pod])
 

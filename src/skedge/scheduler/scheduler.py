@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from skedge.cache.cache import Cache
 from skedge.clock import Clock
-from skedge.framework.ports import Ports
+from skedge.framework.ports import Extender, Inbox, Ports
 from skedge.framework.status import Status
 from skedge.profiles.profile import Profile
 from skedge.profiles.search import CycleError
 from skedge.queue.scheduling_queue import SchedulingQueue
-from skedge.scheduler import binding_cycle
+from skedge.scheduler import binding_cycle, extended_cycle
 from skedge.scheduler.dispatcher import Dispatcher
 from skedge.scheduler.event_handlers import EventHandlers
+from skedge.scheduler.extenders import Extenders
 from skedge.scheduler.failure_handler import FailureHandler
 from skedge.scheduler.scheduling_cycle import Decision, schedule_one
 from skedge.scheduler.waiting_pods import WaitingPods
@@ -34,6 +36,16 @@ SLICE = 0.005
 """Seconds of cycles before the loop serves its sockets again."""
 LONGEST_SLEEP = 1.0
 """Seconds after which deadlines are looked at again: a pod that goes into backoff brings one and wakes nobody."""
+
+
+class NoInbox:
+    """For a scheduler whose cycles never wait: every change is made at once."""
+
+    def submit(self, call: Callable[[], None]) -> None:
+        call()
+
+    def held(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 class Scheduler:
@@ -53,6 +65,8 @@ class Scheduler:
         hooks: SchedulerHooks | None = None,
         dispatcher: Dispatcher | None = None,
         wake: asyncio.Event | None = None,
+        extenders: Sequence[Extender] = (),
+        inbox: Inbox | None = None,
     ) -> None:
         self.cache = cache
         self.queue = queue
@@ -65,6 +79,8 @@ class Scheduler:
         self.waiting = WaitingPods()
         self.pre_binding: dict[str, asyncio.Task[Status]] = {}
         self.dispatcher = dispatcher or Dispatcher()
+        self.extenders = Extenders(extenders, cache, rng)
+        self.inbox: Inbox = inbox or NoInbox()
         self.failures = FailureHandler(self)
         self.handlers = EventHandlers(self)
         self._stopping = False
@@ -72,6 +88,23 @@ class Scheduler:
         self.dispatcher.on_room = self._wake.set
 
     # --- the loop -----------------------------------------------------------------------------------------------------
+
+    async def work(self, seconds: float = SLICE) -> int:
+        """A slice of cycles, some of which may wait for extenders: then they hold the state and no other runs."""
+        if not self.extenders:
+            return self.run_slice(seconds)
+        end = self.clock.monotonic() + seconds
+        done = 0
+        while self.dispatcher.has_room and (queued := self.queue.pop()) is not None:
+            if self.extenders.of(queued.pod):
+                with self.inbox.held():
+                    await extended_cycle.schedule_one(self, queued)
+            else:
+                schedule_one(self, queued)
+            done += 1
+            if self.clock.monotonic() >= end:
+                break
+        return done
 
     def run_slice(self, seconds: float = SLICE) -> int:
         """Schedules pods until the time is up, the queue is empty, or bindings pile up; returns how many."""
@@ -94,7 +127,7 @@ class Scheduler:
         while not self._stopping:
             self._wake.clear()
             self.flush()
-            if self.run_slice():
+            if await self.work():
                 await asyncio.sleep(0)
                 continue
             deadline = self.queue.next_deadline()

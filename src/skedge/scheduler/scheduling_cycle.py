@@ -11,6 +11,7 @@ import numpy as np
 
 from skedge import names
 from skedge.cache.cache import CacheError
+from skedge.framework.plugin import PostFilterResult
 from skedge.framework.state import PODS_TO_ACTIVATE, CycleState
 from skedge.framework.status import Code, Status
 from skedge.profiles.diagnosis import Diagnosis, FitError
@@ -29,6 +30,7 @@ log = get_logger(__name__)
 NO_NODES = "no nodes available to schedule pods"
 WAITING = "one or more plugins asked to wait and no plugin rejected pod"
 MAX_PERMIT_WAIT = 15 * 60.0
+CLEAR = PostFilterResult("")
 
 
 class Decision(NamedTuple):
@@ -61,64 +63,95 @@ class Failure(NamedTuple):
 
 def schedule_one(scheduler: Scheduler, queued: QueuedPodInfo) -> None:
     """Tries to place a popped pod. It leaves by one door: bound (or being bound), back in the queue, or gone."""
+    profile = profile_for(scheduler, queued)
+    if profile is None:
+        return
+    started = scheduler.clock.monotonic()
+    outcome: Decision | Failure
+    try:
+        choice = decide(scheduler, queued.pod, profile, started)
+        outcome = choice if isinstance(choice, Failure) else reserve(scheduler, queued, choice, started)
+    except Exception as error:  # a bug in a plugin or here: the pod goes back to the queue, nothing is left behind
+        outcome = broke_off(scheduler, queued.pod, error)
+    conclude(scheduler, queued, profile, outcome, started)
+
+
+def profile_for(scheduler: Scheduler, queued: QueuedPodInfo) -> Profile | None:
+    """The profile that is to place a popped pod; None when it is not to be tried, and the queue is told so."""
     pod = queued.pod
     profile = scheduler.profiles.get(pod.scheduler_name)
     if profile is None:
         log.error(None, f'profile not found for scheduler name "{pod.scheduler_name}"', pod=pod.key)
         scheduler.queue.done(pod.uid)
-        return
+        return None
     if pod.terminating:
         note = f"skip schedule deleting pod: {pod.key}"
         scheduler.record(pod, profile, "Warning", names.REASON_FAILED_SCHEDULING, names.ACTION_SCHEDULING, note)
         scheduler.queue.done(pod.uid)
-        return
+        return None
     if scheduler.cache.is_assumed(pod.uid):
         scheduler.queue.done(pod.uid)
-        return
+        return None
     if log.v(3):
         log.info("Attempting to schedule pod", pod=pod.key)
-    started = scheduler.clock.monotonic()
-    try:
-        outcome = _cycle(scheduler, queued, profile, started)
-    except Exception as error:  # a bug in a plugin or here: the pod goes back to the queue, nothing is left behind
-        log.error(error, "Scheduling cycle broke off", pod=pod.key)
-        _take_back(scheduler, pod)
-        outcome = Failure(Status.from_error(error))
+    return profile
+
+
+def broke_off(scheduler: Scheduler, pod: PodInfo, error: Exception) -> Failure:
+    """What becomes of a pod whose cycle ended by a bug: an assumption is taken back."""
+    log.error(error, "Scheduling cycle broke off", pod=pod.key)
+    cached = scheduler.cache.find_pod(pod.uid)
+    if cached is not None and scheduler.cache.is_assumed(pod.uid):
+        scheduler.cache.forget_pod(cached, cached.node_name)
+    return Failure(Status.from_error(error))
+
+
+def conclude(
+    scheduler: Scheduler, queued: QueuedPodInfo, profile: Profile, outcome: Decision | Failure, started: float
+) -> None:
+    """Sends a pod on its way: to be bound, or through the failure handler."""
     if isinstance(outcome, Failure):
         scheduler.failures.handle(queued, profile, outcome, started)
     else:
         scheduler.start_binding(outcome)
 
 
-def _take_back(scheduler: Scheduler, pod: PodInfo) -> None:
-    cached = scheduler.cache.find_pod(pod.uid)
-    if cached is not None and scheduler.cache.is_assumed(pod.uid):
-        scheduler.cache.forget_pod(cached, cached.node_name)
+class Choice(NamedTuple):
+    """A search and the node that was chosen of what it found."""
+
+    search: Search
+    node_name: str
 
 
-def _cycle(scheduler: Scheduler, queued: QueuedPodInfo, profile: Profile, started: float) -> Decision | Failure:
-    pod = queued.pod
+def decide(scheduler: Scheduler, pod: PodInfo, profile: Profile, started: float) -> Choice | Failure:
+    """Searches and chooses; nothing has changed yet."""
     if not scheduler.cache.table.count:
-        error = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error=NoNodesError(NO_NODES))
-        return Failure(error)
-    nominator = scheduler.queue.nominator
-    search = Search(profile, pod, nominator if nominator else None)
+        return no_nodes()
+    search = new_search(scheduler, pod, profile)
     try:
         search.run()
-        if not len(search.rows):
-            failure = _no_fit(search)
-            scheduler.hooks.scheduling_algorithm(scheduler.clock.monotonic() - started)
-            return failure
-        row = choose(scheduler, search)
+        if len(search.rows):
+            found: Choice | Failure = Choice(search, search.table.names[choose(scheduler, search)])
+        else:
+            search.explain()
+            found = no_fit(search, search.post_filter() if profile.post_filter else CLEAR)
     except CycleError as error:
         return Failure(Status.from_error(error))
-    now = scheduler.clock.monotonic()
-    scheduler.hooks.scheduling_algorithm(now - started)
-    return _reserve(scheduler, queued, search, search.table.names[row], started)
+    scheduler.hooks.scheduling_algorithm(scheduler.clock.monotonic() - started)
+    return found
+
+
+def new_search(scheduler: Scheduler, pod: PodInfo, profile: Profile) -> Search:
+    nominator = scheduler.queue.nominator
+    return Search(profile, pod, nominator if nominator else None)
 
 
 class NoNodesError(Exception):
     """The cluster has no nodes at all."""
+
+
+def no_nodes() -> Failure:
+    return Failure(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error=NoNodesError(NO_NODES)))
 
 
 def choose(scheduler: Scheduler, search: Search) -> int:
@@ -134,13 +167,10 @@ def choose(scheduler: Scheduler, search: Search) -> int:
     return int(rows[best[scheduler.rng.randrange(len(best)) if len(best) > 1 else 0]])
 
 
-def _no_fit(search: Search) -> Failure:
-    diagnosis = search.explain()
-    nominate: str | None = ""
-    if search.profile.post_filter:
-        result = search.post_filter()
-        nominate = None if result is None else result.nominate
-    return Failure(Status(Code.UNSCHEDULABLE, error=FitError(diagnosis)), nominate)
+def no_fit(search: Search, result: PostFilterResult | None) -> Failure:
+    """No node fits; `result` is what PostFilter came to."""
+    nominate = None if result is None else result.nominate
+    return Failure(Status(Code.UNSCHEDULABLE, error=FitError(search.diagnosis)), nominate)
 
 
 def rejected_on_one_node(search_pod: PodInfo, state: CycleState, scheduler: Scheduler, status: Status) -> Status:
@@ -150,9 +180,9 @@ def rejected_on_one_node(search_pod: PodInfo, state: CycleState, scheduler: Sche
     return Status(status.code, error=FitError(diagnosis))
 
 
-def _reserve(
-    scheduler: Scheduler, queued: QueuedPodInfo, search: Search, node_name: str, started: float
-) -> Decision | Failure:
+def reserve(scheduler: Scheduler, queued: QueuedPodInfo, choice: Choice, started: float) -> Decision | Failure:
+    """Assumes the pod on its node, and asks Reserve and Permit; what is refused is undone."""
+    search, node_name = choice
     pod, profile, state = queued.pod, search.profile, search.state
     try:
         placed = scheduler.cache.assume_pod(pod, node_name)

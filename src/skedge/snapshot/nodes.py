@@ -288,6 +288,16 @@ class NodeTable:
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
+    def hold_row(self, name: str) -> int:
+        """The row of a name; where there is neither such a node nor a pod of it, a ghost row, until `release_row`."""
+        row = self.row_of.get(name)
+        return self._take_row(name) if row is None else row
+
+    def release_row(self, row: int) -> None:
+        """Gives up a row that `hold_row` made; one that is in use stays."""
+        if self.names[row]:
+            self._release_if_empty(row)
+
     def _take_row(self, name: str) -> int:
         if self._free:
             row = self._free.pop()

@@ -6,6 +6,7 @@ stand for hypothetical worlds: `DeltaView` adds and removes pods on single rows,
     Rows      a range or a selection of rows    arrays of shape (size,)
     Row       one row                           int, bool
     DeltaView a selection of rows, with pods added or removed on them
+    Bare      a selection of rows, as if no pods and no images were there
 """
 
 from __future__ import annotations
@@ -167,6 +168,30 @@ class Rows:
 
     def full(self, number: int) -> Any:
         return np.full(self._size, number, np.int64)
+
+
+class Bare(Rows):
+    """A selection of rows as nodes without pods and images; ghost rows may be among them.
+
+    So the reference sees nodes that came back from an extender as objects.
+    """
+
+    __slots__ = ()
+
+    def requested(self, resource: str) -> Any:
+        return np.zeros(self.size, np.int64)
+
+    @property
+    def pod_count(self) -> Any:
+        return np.zeros(self.size, np.int64)
+
+    nonzero_cpu = nonzero_memory = pod_count
+
+    def pods(self, row: int) -> Iterable[PlacedPod]:
+        return ()
+
+    def has_image(self, name: str) -> Any:
+        return np.zeros(self.size, np.int64)
 
 
 class Row:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import msgspec
@@ -25,12 +25,13 @@ from skedge.api.decode import KINDS
 from skedge.app.objects import ClockSignal
 from skedge.app.watches import WATCHED
 from skedge.assembly import build
+from skedge.client.informer import Inbox
 from skedge.clock import Clock, VirtualClock
 from skedge.config.defaults import default_configuration
 from skedge.config.gates import FeatureGates
 from skedge.config.types import KubeSchedulerConfiguration
 from skedge.framework.handle import Listers
-from skedge.framework.ports import PodGone, Ports
+from skedge.framework.ports import Extender, PodGone, Ports
 from skedge.plugins.registry import Factory
 from skedge.scheduler.event_handlers import Watcher
 from skedge.snapshot.pods import PlacedPod, PodInfo
@@ -62,7 +63,9 @@ class Harness:
         seed: int = 0,
         connections: int = 4,
         max_in_unschedulable: float = 300.0,
+        extenders: Sequence[Extender] = (),
     ) -> None:
+        self.inbox = Inbox()
         self.clock: Any = clock or VirtualClock()
         self.gates = gates or FeatureGates()
         self.json: dict[str, dict[str, Any]] = {}
@@ -90,6 +93,8 @@ class Harness:
             hooks=hooks,
             connections=connections,
             max_in_unschedulable=max_in_unschedulable,
+            extenders=extenders,
+            inbox=self.inbox,
         )
 
     async def __aenter__(self) -> Self:
@@ -254,7 +259,7 @@ class Harness:
         idle = 0
         while idle < 3:
             self.scheduler.flush()
-            idle = 0 if self.scheduler.run_slice(1.0) else idle + 1
+            idle = 0 if await self.scheduler.work(1.0) else idle + 1
             for _ in range(5):
                 await asyncio.sleep(0)
 

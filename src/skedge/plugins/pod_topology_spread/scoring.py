@@ -13,6 +13,7 @@ from skedge.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint,
 from skedge.snapshot.arith import Bools, Ints
 from skedge.snapshot.counters import Counters
 from skedge.snapshot.pods import PodInfo
+from skedge.snapshot.views import Bare
 
 IGNORED: Final = -1
 """Raw score of a node that lacks a key it should have: it ends up with 0, the worst."""
@@ -51,7 +52,7 @@ class SoftConstraints:
         self._ids: dict[int, Any] = {}
         self._ignored: Bools | None = None
         for i, domains in enumerate(self._plain) if self._require_all else ():
-            if domains.covered < view.table.count:
+            if domains.covered < view.table.count or isinstance(view, Bare):
                 lacks = self._domain_ids(i) < 0
                 self._ignored = lacks if self._ignored is None else self._ignored | lacks
 
@@ -64,7 +65,8 @@ class SoftConstraints:
     def _size(self, i: int, left: int) -> int:
         """In how many domains the `left` rows are; rows without the key are in that of the empty value."""
         domains, count = self._plain[i], self._counters.table.count
-        if domains.count and (self._require_all or domains.covered == count):
+        known = not isinstance(self._view, Bare)
+        if known and domains.count and (self._require_all or domains.covered == count):
             present = domains.members[domains.members > 0]
             if count - left < present.min():
                 return domains.count  # too few rows are missing for a domain to be
@@ -91,9 +93,12 @@ class SoftConstraints:
 
     def _of_host(self, i: int, constraint: Constraint) -> Any:
         """Pods on the node itself, whatever the inclusion policies say."""
-        counts = self._view.pick(self._counters.pods((constraint.scope,), live=True).array())
+        bare = isinstance(self._view, Bare)
+        counts = self._view.full(0)
+        if not bare:
+            counts = self._view.pick(self._counters.pods((constraint.scope,), live=True).array())
         scores = counts * self._weights[i] + (constraint.max_skew - 1.0)
-        if self._plain[i].covered == self._counters.table.count:
+        if not bare and self._plain[i].covered == self._counters.table.count:
             return scores
         return np.where(self._domain_ids(i) < 0, 0.0, scores)
 

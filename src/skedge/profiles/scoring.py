@@ -1,0 +1,114 @@
+"""PreScore and Score for the feasible rows of a search: standing totals where they hold, and what is asked every cycle.
+
+Upstream: `schedule_one.go` (prioritizeNodes), `framework/runtime/framework.go` (RunScorePlugins).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skedge.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE
+from skedge.profiles.diagnosis import CycleError
+from skedge.profiles.standing import Standing
+from skedge.snapshot.arith import Ints
+from skedge.snapshot.views import Bare, Rows
+
+if TYPE_CHECKING:
+    from skedge.profiles.search import Search
+
+
+def totals(search: Search, parts: dict[str, Ints] | None = None) -> Ints:
+    """Total scores of the search's rows, in their order; with `parts` also each plugin's, into it.
+
+    Raises CycleError, and PluginError where a plugin cannot answer.
+    """
+    profile, state, rows, standing = search.profile, search.state, search.rows, search.standing
+    if not profile.score:
+        return np.ones(len(rows), np.int64)
+    view: Any = Bare(search.table, rows) if search.bare else Rows(search.table, rows)
+    _pre_score(search, view)
+    if parts is None and not search.bare and (search.kept_mask or _same_bounds(search)):
+        if standing.invalid:
+            _refuse_invalid(standing)
+        total: Ints = standing.totals[rows]
+    else:
+        total = _kept_scores(search, view, parts)
+    for plugin, weight in profile.cycle_score:
+        if plugin.name in search.skip_score:
+            continue
+        raw = np.broadcast_to(plugin.score(state, search.pod, view), (len(rows),))
+        part = _normalized(plugin.name, plugin.normalizer, raw) * weight
+        total = total + part
+        if parts is not None:
+            parts[plugin.name] = part
+    return total
+
+
+def _pre_score(search: Search, view: Any) -> None:
+    profile, error = search.profile, search.standing.pre_score_error
+    for plugin in profile.pre_score if error is not None else profile.cycle_pre_score:
+        if error is not None and plugin.name == error[0]:
+            raise CycleError(f'running PreScore plugin "{plugin.name}": {error[1].message}')
+        if plugin.name in profile.kept_names:
+            continue
+        status = plugin.pre_score(search.state, search.pod, view)
+        if status.skip:
+            search.skip_score.add(plugin.name)
+        elif not status.ok:
+            raise CycleError(f'running PreScore plugin "{plugin.name}": {status.message}')
+
+
+def _same_bounds(search: Search) -> bool:
+    """Whether the standing's totals hold for these rows, though they are fewer: no normaliser sees a difference."""
+    standing, rows = search.standing, search.rows
+    if not search.among_kept or standing.invalid or not len(rows):
+        return False
+    return all(
+        weighted.normalizer is None or weighted.normalizer.bounds(weighted.kept.answers[rows]) == weighted.bounds
+        for weighted in standing.scores
+    )
+
+
+def _kept_scores(search: Search, view: Any, parts: dict[str, Ints] | None) -> Ints:
+    """Totals of the NODE plugins where the feasible rows are not those of the standing."""
+    rows = search.rows
+    total = np.zeros(len(rows), np.int64)
+    for plugin, weight in search.profile.score:
+        if plugin.name not in search.profile.kept_names or plugin.name in search.skip_score:
+            continue
+        if search.direct or search.bare:
+            raw = np.broadcast_to(plugin.score(search.state, search.pod, view), (len(rows),))
+        else:
+            weighted = next(w for w in search.standing.scores if w.name == plugin.name)
+            raw = weighted.kept.answers[rows]
+        part = _normalized(plugin.name, plugin.normalizer, raw) * weight
+        total += part
+        if parts is not None:
+            parts[plugin.name] = part
+    return total
+
+
+def _normalized(name: str, normalizer: Any, raw: Ints) -> Ints:
+    scores: Ints = raw if normalizer is None else normalizer.apply(raw, normalizer.bounds(raw))
+    bad = (scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)
+    if bad.any():
+        raise CycleError(_invalid_score(name, int(scores[bad][0])))
+    return scores
+
+
+def _refuse_invalid(standing: Standing) -> None:
+    for row in sorted(standing.invalid):
+        if standing.feasible[row]:
+            for weighted in standing.scores:
+                score = weighted.normalized(weighted.kept.answers.item(row))
+                if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
+                    raise CycleError(_invalid_score(weighted.name, int(score)))
+
+
+def _invalid_score(name: str, score: int) -> str:
+    return (
+        f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid score {score}, '
+        f"it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
+    )
