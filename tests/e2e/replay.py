@@ -21,6 +21,7 @@ from skedge.app.serving import ServingSettings
 from skedge.config.complete import complete
 from skedge.config.gates import FeatureGates
 from skedge.config.options import parse_options
+from skedge.scheduler.auditor import Auditor
 from skedge.serving.server import Listen
 
 STEPS = recording.load()
@@ -53,6 +54,8 @@ class Run(NamedTuple):
     left: dict[str, Any]
     exit_status: int
     answers: dict[str, Answered]
+    findings: list[str]
+    """What an audit found at the end."""
 
 
 async def replay(backend: str) -> Run:
@@ -74,6 +77,7 @@ async def replay(backend: str) -> Run:
             rng=AsRecorded(1),
         )
         answers: dict[str, Answered] = {}
+        findings: list[str] = []
         task: asyncio.Task[int] | None = None
         exit_status = -1
         try:
@@ -89,6 +93,7 @@ async def replay(backend: str) -> Run:
                     elif scenario == "shutdown":
                         assert process.serving is not None
                         answers = await endpoints.ask(process.serving.ports["https"])
+                        findings = audit(process)
                         begin = before = len(proxy.requests)
                         process.stop()
                         exit_status = await task
@@ -98,7 +103,14 @@ async def replay(backend: str) -> Run:
             process.stop()
             if task is not None:
                 await task
-        return Run(backend, found, await left(operator), exit_status, answers)
+        return Run(backend, found, await left(operator), exit_status, answers, findings)
+
+
+def audit(process: SchedulerProcess) -> list[str]:
+    scheduler, watches = process.scheduler, process.watches
+    assert scheduler is not None
+    assert watches is not None
+    return [str(each) for each in Auditor(scheduler, watches.pods.store, watches.nodes.store).detect()]
 
 
 def _no_file(path: str) -> bytes:

@@ -35,3 +35,4 @@ def test_outcome(run: Run) -> None:
     assert ours["pods"] == theirs["pods"]
     assert ours["events"] == theirs["events"]
     assert run.exit_status == 0
+    assert run.findings == []

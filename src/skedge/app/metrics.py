@@ -78,7 +78,7 @@ def _manifest(path: str, read_file: Callable[[str], bytes]) -> dict[str, str]:
     return found
 
 
-def read_scheduler(counted: SchedulerMetrics, scheduler: Scheduler, cache_limit: int) -> None:
+def read_scheduler(metrics: Metrics, counted: SchedulerMetrics, scheduler: Scheduler, cache_limit: int) -> None:
     """Have queue, cache and dispatcher asked at every scrape."""
     queue, cache, dispatcher = scheduler.queue, scheduler.cache, scheduler.dispatcher
     counted.read_pending_pods(lambda: _keyed(queue.pending_counts()._asdict()))
@@ -87,6 +87,10 @@ def read_scheduler(counted: SchedulerMetrics, scheduler: Scheduler, cache_limit:
     profiles = scheduler.profiles.values()
     counted.read_fragment_cache(lambda: float(sum(each.cache_bytes for each in profiles)), cache_limit)
     counted.read_bindings_in_flight(lambda: float(dispatcher.unfinished_bindings), dispatcher.limit)
+    metrics.gauge("scheduler_goroutines").read_from(
+        # Filter and Score run on the loop, with nothing beside them.
+        lambda: _keyed({"binding": dispatcher.unfinished_bindings, "Filter": 0, "Score": 0})
+    )
 
 
 def _keyed(numbers: Mapping[str, int]) -> dict[tuple[str, ...], float]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final, NamedTuple
 
 from skedge import names
+from skedge.app.bodies import Bodies
 from skedge.app.debugger import Debugger
 from skedge.app.election import Election
 from skedge.app.fence import FencedTransport
@@ -37,18 +38,19 @@ from skedge.client.errors import (
     one_line,
 )
 from skedge.client.events import EventBroadcaster
+from skedge.client.extender_client import HttpExtender, connect
 from skedge.client.hooks import ClientHooks
-from skedge.client.informer import InformerFactory
+from skedge.client.informer import Inbox, InformerFactory
 from skedge.client.rest import RestClient
 from skedge.client.transport import HttpTransport, Transport
 from skedge.clock import Clock, RealClock
 from skedge.config.encode import to_data
+from skedge.config.fields import ConfigError
 from skedge.config.gates import FeatureGates
-from skedge.config.types import KubeSchedulerConfiguration
+from skedge.config.types import Extender, KubeSchedulerConfiguration
 from skedge.framework.handle import Listers
 from skedge.framework.ports import Ports
 from skedge.plugins.registry import Factory
-from skedge.scheduler.auditor import Auditor
 from skedge.scheduler.auditor import Auditor
 from skedge.scheduler.scheduler import Scheduler
 from skedge.serving.endpoints import Sources
@@ -76,6 +78,13 @@ class _Built(NamedTuple):
     factory: InformerFactory
     events: RestEvents
     event_client: RestClient
+
+
+def _connected(extenders: Sequence[Extender], bodies: Bodies) -> list[HttpExtender]:
+    try:
+        return connect(extenders, bodies)
+    except ValueError as error:
+        raise ConfigError(f"couldn't build extenders: {error}") from error
 
 
 class SchedulerProcess:
@@ -198,8 +207,12 @@ class SchedulerProcess:
             client = await stack.enter_async_context(self._client("scheduler", fenced=True))
             event_client = await stack.enter_async_context(self._client("scheduler", fenced=True))
             events = RestEvents()
-            factory = InformerFactory(client)
-            watches = self.watches = Watches(factory)
+            inbox, bodies = Inbox(), Bodies(self.config.extenders)
+            extenders = _connected(self.config.extenders, bodies)
+            for extender in extenders:
+                stack.push_async_callback(extender.close)
+            factory = InformerFactory(client, submit=inbox.submit)
+            watches = self.watches = Watches(factory, bodies)
             listers = Listers()
             scheduler = self.scheduler = build(
                 self.config,
@@ -219,6 +232,8 @@ class SchedulerProcess:
                 hooks=self.hooks,
                 connections=self._connections,
                 max_in_unschedulable=self._max_in_unschedulable,
+                extenders=extenders,
+                inbox=inbox,
             )
             watches.connect(scheduler, listers, self.gates.enabled)
             if self._counted is not None:
@@ -348,15 +363,6 @@ class SchedulerProcess:
             if audit is not None:
                 audit.cancel()
                 await asyncio.gather(audit, return_exceptions=True)
-
-    async def _schedule(self, built: _Built) -> None:
-        """Places pods, and sees to it that none is lost."""
-        auditor = Auditor(built.scheduler, built.watches.pods.store, built.watches.nodes.store)
-        self._synced()
-        async with asyncio.TaskGroup() as group:
-            auditing = group.create_task(auditor.run(), name="auditor")
-            await built.scheduler.run()
-            auditing.cancel()
 
     async def _sync(self, built: _Built) -> None:
         """Starts what does not run yet and waits for it. Raises Forbidden where pods or nodes may not be read."""
