@@ -37,7 +37,7 @@ class Wire(MemoryTransport):
 
     def __init__(self, api: FakeApi) -> None:
         super().__init__(api)
-        self.cut = self.deaf = False
+        self.cut = self.deaf = self.stops = False
         self.running = asyncio.Event()
         self.running.set()
 
@@ -48,6 +48,9 @@ class Wire(MemoryTransport):
         if self.cut:
             raise ConnectionRefused("cut off")
         answer = await super().request(method, target, body, content_type)
+        if self.stops:
+            self.stops = False
+            self.running.clear()
         await self.running.wait()
         if self.deaf:
             raise ConnectionLost("cut off")
@@ -112,16 +115,18 @@ async def test_who_may_write_holds_the_lease(seed: int) -> None:
                     replicas[i] = each = Replica(api, now, rng.getrandbits(32))
                 if until.get(each, now) <= now:
                     each.wire.running.set()
-                    each.wire.cut = each.wire.deaf = False
+                    each.wire.cut = each.wire.deaf = each.wire.stops = False
                 if rng.random() < 0.01:
                     until[each] = now + rng.uniform(0.1, 6.0)
-                    match rng.randrange(4):
+                    match rng.randrange(5):
                         case 0:
                             each.wire.cut = True
                         case 1:
                             each.wire.deaf = True
                         case 2:
                             each.wire.running.clear()
+                        case 3:
+                            each.wire.stops = True
                         case _:
                             await each.kill()
                 await each.tick(now)
@@ -144,16 +149,12 @@ async def test_answer_read_after_a_stop_does_not_count_from_then() -> None:
     me = Replica(api, 0.0, 1)
     await settle()
     assert me.election.may_write()
-    me.clock.advance(RETRY - 0.01)
+    me.wire.stops = True
+    me.clock.advance(RETRY)
     await settle()
-    waiting, me.wire.running = me.wire.running, asyncio.Event()
-    renewing = api.version
-    me.wire.running.set()
-    me.clock.advance(0.01)
-    while api.version == renewing:  # the server has the renewal, the answer is under way
-        await asyncio.sleep(0)  # noqa: ASYNC110
-    me.wire.running = waiting
+    assert not me.wire.running.is_set(), "the server has the renewal, the answer is under way"
     me.clock._elapsed += LEASE + 1
+    me.wire.running.set()
     await settle()
     assert me.election.leading, "as far as it was told"
     assert not me.election.may_write()
@@ -193,11 +194,12 @@ async def test_others_take_over_in_time() -> None:
 
 
 @asynccontextmanager
-async def server(seen: list[str], answer: asyncio.Event) -> AsyncIterator[str]:
+async def server(seen: list[str], arrived: asyncio.Event, answer: asyncio.Event) -> AsyncIterator[str]:
     """Notes each request, and answers when it may."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         seen.append(request.method)
+        arrived.set()
         await answer.wait()
         return web.json_response({})
 
@@ -215,16 +217,15 @@ async def server(seen: list[str], answer: asyncio.Event) -> AsyncIterator[str]:
 async def test_fence_is_asked_again_when_there_is_a_connection(proxied: bool) -> None:
     """A change that waited in line for one of the connections is not what it was when it got into the line."""
     seen: list[str] = []
-    answer = asyncio.Event()
+    arrived, answer = asyncio.Event(), asyncio.Event()
     state: dict[str, Any] = {"open": True}
-    async with server(seen, answer) as url:
+    async with server(seen, arrived, answer) as url:
         config = ClientConfig(url, proxy=url if proxied else "")
         transport = FencedTransport(
             config, open=lambda: state["open"], clock=RealClock(), user_agent="test", connections=1
         )
         first = asyncio.create_task(transport.request("POST", "/first", b"{}", "application/json"))
-        while not seen:
-            await asyncio.sleep(0.001)  # noqa: ASYNC110
+        await arrived.wait()
         second = asyncio.create_task(transport.request("PATCH", "/second", b"{}", "application/json"))
         await settle()
         state["open"] = False
