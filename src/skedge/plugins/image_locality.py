@@ -43,7 +43,7 @@ class ImageLocality:
         """(images, each as often as it is used; number of containers)."""
         images = [normalized_name(container.image) for container in pod.containers()]
         containers = len(images)
-        images += [normalized_name(v.image.reference) for v in pod.volumes if v.image is not None]
+        images += [normalized_name(v.image.reference) for v in pod.pod.spec.volumes or () if v.image is not None]
         images.sort()
         return tuple(images), containers
 

@@ -215,7 +215,14 @@ class PodInfo:
 
     @property
     def volumes(self) -> tuple[Volume, ...]:
-        return self.pod.spec.volumes or ()
+        """The volumes that rules look at: not configMap, secret, emptyDir, hostPath, projected, ..."""
+        written = self.pod.spec.volumes
+        if not written:
+            return ()
+        found: tuple[Volume, ...] | None = self._caches.get("volumes")
+        if found is None:
+            found = self._caches["volumes"] = tuple([volume for volume in written if _matters(volume)])
+        return found
 
     @property
     def resource_claims(self) -> tuple[PodResourceClaim, ...]:
@@ -315,7 +322,7 @@ class PlacedPod:
         self.claim_statuses = (status.resource_claim_statuses or (), status.extended_resource_claim_status)
         self.tolerations = share(spec.tolerations) if spec.tolerations else ()
         self.affinity_terms = info.affinity_terms
-        self.volumes = tuple(v for v in spec.volumes if _matters(v)) if spec.volumes else ()
+        self.volumes = info.volumes
         self.resource_claims = spec.resource_claims or ()
         self.conditions = status.conditions or ()
         self.group = info.group
@@ -328,21 +335,19 @@ class PlacedPod:
 
 
 def _matters(volume: Volume) -> bool:
-    """Whether a volume has a source that counts for other pods (not configMap, secret, emptyDir, hostPath, ...)."""
-    return any(
-        source is not None
-        for source in (
-            volume.persistent_volume_claim,
-            volume.ephemeral,
-            volume.gce_persistent_disk,
-            volume.aws_elastic_block_store,
-            volume.iscsi,
-            volume.rbd,
-            volume.azure_disk,
-            volume.azure_file,
-            volume.cinder,
-            volume.vsphere_volume,
-            volume.portworx_volume,
-            volume.csi,
-        )
+    """Whether a volume has a source that some rule looks at."""
+    source = (
+        volume.persistent_volume_claim
+        or volume.ephemeral
+        or volume.csi
+        or volume.aws_elastic_block_store
+        or volume.gce_persistent_disk
+        or volume.iscsi
+        or volume.rbd
+        or volume.azure_disk
+        or volume.azure_file
+        or volume.cinder
+        or volume.vsphere_volume
+        or volume.portworx_volume
     )
+    return source is not None
