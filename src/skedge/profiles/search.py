@@ -223,13 +223,18 @@ class Search:
         """The diagnosis with the codes of every node, feasible ones included (for tools and tests)."""
         if self.diagnosis.pre_filter is None and not self.diagnosis.filters and not self.direct:
             view = Rows(self.table)
-            self._explain_all(
-                [
-                    Codes(plugin, np.broadcast_to(plugin.filter(self.state, self.pod, view), (self.table.size,)))
-                    for plugin in self.profile.cycle_filter
-                    if plugin.name not in self.skip_filter
-                ]
-            )
+            others: list[Codes] = []
+            for plugin in self.profile.cycle_filter:
+                if plugin.name in self.skip_filter:
+                    continue
+                try:
+                    codes = plugin.filter(self.state, self.pod, view)
+                except PluginError:
+                    if self.profile.run_all_filters:
+                        raise
+                    continue  # no node came as far as this plugin, else the search had ended there
+                others.append(Codes(plugin, np.broadcast_to(codes, (self.table.size,))))
+            self._explain_all(others)
         return self.diagnosis
 
     def _filter_some(self, order: Ints) -> None:

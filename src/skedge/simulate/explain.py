@@ -57,7 +57,7 @@ def explain(cluster: Cluster, pod: PodInfo, *, hints: bool = True) -> Explanatio
         return found
     if cluster.config.extenders:
         found.notes.append("extenders are not asked: they may reject or prefer other nodes")
-    with _absent(cluster, pod):
+    with _absent(cluster, pod), _all_nodes(profile):
         if pod.node_name:
             pod = PodInfo(with_spec(pod.pod, node_name=""))
         _pre_enqueue(profile, pod, found)
@@ -83,6 +83,16 @@ def _absent(cluster: Cluster, pod: PodInfo) -> Iterator[None]:
             cluster.cache.add_pod(placed)
 
 
+@contextmanager
+def _all_nodes(profile: Profile) -> Iterator[None]:
+    """Searches that look at every node, whatever share of them the profile would look for."""
+    sampler, profile.sampler = profile.sampler, None
+    try:
+        yield
+    finally:
+        profile.sampler = sampler
+
+
 def _pre_enqueue(profile: Profile, pod: PodInfo, found: Explanation) -> None:
     for plugin in profile.pre_enqueue:
         status = plugin.pre_enqueue(pod)
@@ -102,6 +112,9 @@ def _evaluate(cluster: Cluster, profile: Profile, pod: PodInfo, found: Explanati
     search.run()
     diagnosis = search.explain()
     found.fits = len(search.rows)
+    enough = search.to_find(found.nodes)
+    if found.fits > enough:
+        found.notes.append(f"a scheduler with this configuration stops at the first {enough} nodes that fit")
     if diagnosis.pre_filter is not None:
         found.pre_filter = _said(diagnosis.pre_filter)
     if search.nominated_fits:

@@ -195,6 +195,17 @@ def test_extenders_are_mentioned() -> None:
     assert judge(cluster, make_pod("p")).notes == ["extenders are not asked: they may reject or prefer other nodes"]
 
 
+def test_all_nodes_are_looked_at_where_a_scheduler_takes_a_sample() -> None:
+    config = default_configuration()
+    config.percentage_of_nodes_to_score = 10
+    cluster = Cluster(config)
+    for i in range(1500):
+        cluster.add_node(make_node(f"n{i}").obj())
+    found = judge(cluster, make_pod("p"))
+    assert (found.fits, len(found.feasible)) == (1500, 1500)
+    assert found.notes == ["a scheduler with this configuration stops at the first 150 nodes that fit"]
+
+
 def test_an_error_of_a_plugin_is_the_verdict() -> None:
     config = default_configuration()
     config.profiles[0].plugins.pre_filter.disabled = []
