@@ -28,6 +28,7 @@ from skedge.plugins.helpers.volumes import (
     written_claims,
 )
 from skedge.snapshot.arith import where
+from skedge.snapshot.changes import Aspect
 from skedge.snapshot.lookup import Membership
 from skedge.snapshot.pods import PodInfo
 from skedge.snapshot.views import View
@@ -52,6 +53,7 @@ class Topology(NamedTuple):
 class VolumeZone:
     name = names.VOLUME_ZONE
     depends = Depends.CLUSTER
+    reads = Aspect.LABELS
     normalizer = None
 
     def __init__(self, args: Any, handle: Handle) -> None:

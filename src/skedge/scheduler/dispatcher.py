@@ -26,11 +26,12 @@ class Dispatcher:
         self._working = 0
         self._drained = asyncio.Event()
         self.unfinished_bindings = 0
+        self._waiting_apart = 0  # those of them that wait for others: they must not hold up the queue
         self.on_room: Callable[[], None] = lambda: None
 
     @property
     def has_room(self) -> bool:
-        return self.unfinished_bindings < self.limit
+        return self.unfinished_bindings - self._waiting_apart < self.limit
 
     def start(self) -> None:
         """Starts the workers in the running loop."""
@@ -47,9 +48,11 @@ class Dispatcher:
         self._put(job, False)
 
     def wait_apart(self, job: Job) -> None:
-        """A binding that may wait long (Permit, PreBind) gets a task of its own, not one of the workers."""
+        """A binding that may wait long (Permit, PreBind) gets a task of its own, and takes no room: it may be waiting
+        for the very pods that are not popped yet."""
         self.unfinished_bindings += 1
-        self._spawn(self._run(job, True), "binding")
+        self._waiting_apart += 1
+        self._spawn(self._run_apart(job), "binding")
 
     def apart(self, job: Job, name: str) -> None:
         """Something that goes on for longer than one call and is no binding gets a task of its own."""
@@ -91,8 +94,15 @@ class Dispatcher:
         finally:
             if binding:
                 self.unfinished_bindings -= 1
-                if self.unfinished_bindings == self.limit - 1:
+                if self.unfinished_bindings - self._waiting_apart == self.limit - 1:
                     self.on_room()
+
+    async def _run_apart(self, job: Job) -> None:
+        try:
+            await job()
+        finally:
+            self.unfinished_bindings -= 1
+            self._waiting_apart -= 1
 
     def _spawn(self, coroutine: Awaitable[None], name: str) -> None:
         task = asyncio.ensure_future(coroutine)

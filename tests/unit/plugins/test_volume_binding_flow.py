@@ -288,6 +288,19 @@ async def test_a_bound_claim_waits_until_its_volume_is_seen() -> None:
 
 
 @pytest.mark.asyncio
+async def test_pods_that_wait_for_volumes_do_not_hold_up_others() -> None:
+    async with harness("n") as h:
+        count = h.scheduler.dispatcher.limit + 4
+        for i in range(count):
+            h.put(CLAIM[0], claim(f"c{i}", storage_class="late"))
+            h.add_pod(make_pod(f"w{i}").pvc(f"c{i}"))
+        h.add_pod(make_pod("p"))
+        await h.settle()
+        assert h.node_of("p") == "n"
+        assert h.scheduler.dispatcher.unfinished_bindings == count
+
+
+@pytest.mark.asyncio
 async def test_the_same_names_again_and_again() -> None:
     """Assumed objects do not outlive what they were made from."""
     async with harness("n") as h:

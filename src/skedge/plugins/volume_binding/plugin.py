@@ -23,6 +23,7 @@ from skedge.plugins.volume_binding.capacities import volume_limit
 from skedge.plugins.volume_binding.claims import ClaimError, PodClaims, classify, usable
 from skedge.plugins.volume_binding.filtering import REASONS, VolumeFinder
 from skedge.plugins.volume_binding.scoring import storage_use
+from skedge.snapshot.changes import Aspect
 from skedge.snapshot.pods import PodInfo
 from skedge.snapshot.views import Rows, View
 from skedge.stores.assume import AssumeError
@@ -43,6 +44,7 @@ class _Volumes:
 class VolumeBinding:
     name = names.VOLUME_BINDING
     depends = Depends.CLUSTER
+    reads = Aspect.LABELS
     normalizer = None
 
     def __init__(self, args: Any, handle: Handle) -> None:
