@@ -110,7 +110,10 @@ class VolumeBinding:
         table = self._handle.table
         view = Rows(table, np.array([table.row_of[node_name]], np.int64))
         try:
-            found.decision = self._binder.assume(self._finder.find(found.claims, view), node_name)
+            outcome = self._finder.find(found.claims, view)
+            if np.any(outcome.codes):  # what was free for the filter is not any more
+                return self.filter_status(state, pod, int(np.max(outcome.codes)))
+            found.decision = self._binder.assume(outcome, node_name)
         except (AssumeError, PluginError) as error:
             self._handle.hooks.volume_scheduling_stage_error("assume")
             return Status.from_error(error)
