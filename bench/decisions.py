@@ -1,139 +1,242 @@
 """Mode `decisions`: freshly decoded pods through handlers, real queue, cycle, assume; the binder answers at once and
-feeds the confirming watch event back. Default profile, metrics on, all nodes scored.
+feeds the confirming watch event back, decoded anew. Default profile, metrics on, all nodes scored.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import random
-import resource
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import msgspec
 
+from bench import figures
 from bench.defaults import as_stored
+from bench.objects import Change, Template
+from bench.operations import Background, Batch, Run
 from bench.workloads import Workload
 from skedge.api.core import Node, Pod
 from skedge.api.decode import KINDS
-from skedge.app.watches import WATCHED
+from skedge.app.collector import calm
+from skedge.app.watches import WATCHED, as_kept
 from skedge.assembly import build
 from skedge.clock import RealClock
 from skedge.config.defaults import default_configuration
+from skedge.config.types import KubeSchedulerConfiguration, Plugin
 from skedge.framework.handle import Listers
 from skedge.framework.ports import Ports
-from skedge.names import KUBERNETES_VERSION
+from skedge.scheduler.event_handlers import Watcher
+from skedge.scheduler.scheduler import Scheduler
 from skedge.snapshot.pods import PlacedPod, PodInfo
-from skedge.telemetry.hooks import SchedulerMetrics
-from skedge.telemetry.metrics import Metrics
 
-_decode = msgspec.json.Decoder(Pod).decode
-_encode = msgspec.json.encode
+LIMIT: Final = 1800.0
+"""Seconds after which waiting ends whatever happens."""
+STILL: Final = 0.2
+"""Seconds without a cycle, an open binding or a pod in backoff after which nothing is expected to happen any more."""
+STILL_IN_CHURN: Final = 5.0
+
+_decode_pod = msgspec.json.Decoder(Pod).decode
+_decode_node = msgspec.json.Decoder(Node).decode
+
+
+def configuration(without: tuple[str, ...] = ()) -> KubeSchedulerConfiguration:
+    """The default configuration, lacking some plugins."""
+    config = default_configuration()
+    for profile in config.profiles:
+        for name in without:
+            profile.plugins.multi_point.disabled.append(Plugin(name))
+    return config
 
 
 class World:
-    """The API server of this mode: a dictionary of bodies, and the ports."""
+    """The API server of this mode: objects by key, and the ports."""
 
-    def __init__(self) -> None:
-        self.bodies: dict[str, bytes] = {}
+    def __init__(self, without: tuple[str, ...] = ()) -> None:
+        self.change: Change | None = as_stored
         self.store: dict[str, PodInfo | PlacedPod] = {}
-        self.started: dict[str, float] = {}
-        self.cycle: list[float] = []
-        self.failed = 0
-        self.listers = Listers()
-        self.scheduler = build(
-            default_configuration(),
-            ports=Ports(self, self, self, self),
+        self.timing = figures.Timing()
+        self._origin: dict[str, tuple[Batch, int, int]] = {}  # pod -> its batch, number and UID
+        self._uid = 0
+        self._tasks: list[asyncio.Future[None]] = []
+        self.listers = listers = Listers()
+        self.scheduler: Scheduler = build(
+            configuration(without),
+            ports=Ports(self, self, Evictor(self), self),
             clock=RealClock(),
             pod_lister=self.store.get,
-            listers=self.listers,
+            listers=listers,
             rng=random.Random(1),
-            hooks=SchedulerMetrics(Metrics(KUBERNETES_VERSION)),
+            hooks=self.timing,
         )
+        handlers = self.scheduler.handlers
+        self._watchers: dict[str, Watcher] = {
+            watched.kind: handlers.of_store(watched.resource or watched.kind, getattr(listers, watched.store))
+            for watched in WATCHED
+        }
+        self._objects: dict[tuple[str, str], Any] = {}
+
+    # --- ports --------------------------------------------------------------------------------------------------------
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
-        body = self.bodies.pop(pod.key).replace(b'"spec":{', b'"spec":{"nodeName":"%s",' % node_name.encode(), 1)
-        new = PlacedPod(PodInfo(_decode(body)), node_name)
+        batch, i, uid = self._origin[pod.key]
+        body = batch.template.body(i, uid).replace(b'"spec":{', b'"spec":{"nodeName":"%s",' % node_name.encode(), 1)
+        new = PlacedPod(PodInfo(_decode_pod(body)), node_name)
         old, self.store[pod.key] = self.store[pod.key], new
+        batch.placed += 1
         self.scheduler.handlers.pod_updated(old, new)
 
     async def patch_status(self, pod: Any, patch: Any) -> None:
-        self.failed += 1
+        pass
 
-    async def delete(self, pod: PlacedPod) -> bool:
-        self.scheduler.handlers.pod_deleted(self.store.pop(pod.key))
+    async def delete_pod(self, key: str) -> bool:
+        old = self.store.pop(key, None)
+        if old is None:
+            return False
+        del self._origin[key]
+        self.scheduler.handlers.pod_deleted(old)
         return True
 
     def event(self, *args: Any, **more: Any) -> None:
         pass
 
-    def pod_created(self, body: bytes) -> None:
-        info = PodInfo(_decode(body))
-        self.bodies[info.key] = body
-        self.store[info.key] = info
-        self.scheduler.handlers.pod_added(info)
+    # --- operations ---------------------------------------------------------------------------------------------------
+
+    async def create(self, batch: Batch) -> None:
+        template = batch.template
+        for i in batch.numbers():
+            self._uid += 1
+            body = template.body(i, self._uid)
+            if template.kind == "Pod":
+                info = PodInfo(_decode_pod(body))
+                self._origin[info.key] = (batch, i, self._uid)
+                self.store[info.key] = info
+                self.scheduler.handlers.pod_added(info)
+            elif template.kind == "Node":
+                node = _decode_node(body)
+                self.scheduler.handlers.node_added(node)
+            elif template.kind in self._watchers:
+                obj = msgspec.json.decode(body, type=KINDS[template.kind].struct)
+                self._objects[template.kind, template.name(i)] = obj
+                self._watchers[template.kind].added(obj)
+
+    def place(self, batch: Batch, nodes: Sequence[str]) -> None:
+        """Pods that have nodes already, as a list would bring them."""
+        for i, name in zip(batch.numbers(), nodes, strict=True):
+            self._uid += 1
+            body = batch.template.body(i, self._uid)
+            body = body.replace(b'"spec":{', b'"spec":{"nodeName":"%s",' % name.encode(), 1)
+            pod = as_kept(_decode_pod(body))
+            self.store[pod.key] = pod
+            self.scheduler.handlers.pod_added(pod)
+
+    async def delete(self, batch: Batch, i: int) -> None:
+        """Deletes object `i` of a batch."""
+        template: Template = batch.template
+        name = template.name(i)
+        if template.kind == "Pod":
+            await self._delete_or_mark(f"{template.namespace}/{name}")
+        elif template.kind == "Node":
+            self.scheduler.handlers.node_deleted(_decode_node(template.body(i)))
+        else:
+            self._watchers[template.kind].deleted(self._objects.pop((template.kind, name)))
+
+    async def _delete_or_mark(self, key: str) -> None:
+        """A pod with finalizers stays, with a deletion timestamp."""
+        if key not in self.store:
+            return
+        batch, i, uid = self._origin[key]
+        body = batch.template.body(i, uid)
+        if b'"finalizers"' not in body:
+            await self.delete_pod(key)
+            return
+        old = self.store[key]
+        text = b'"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z",'
+        if old.node_name:
+            body = body.replace(b'"spec":{', b'"spec":{"nodeName":"%s",' % old.node_name.encode(), 1)
+        info = PodInfo(_decode_pod(body.replace(b'"metadata":{', text, 1)))
+        new = self.store[key] = PlacedPod(info, old.node_name) if old.node_name else info
+        self.scheduler.handlers.pod_updated(old, new)
+
+    async def settle(self, batch: Batch) -> None:
+        await self._drive(batch)
+
+    async def attempted(self) -> None:
+        await self._drive(None)
+
+    async def measure(self, batch: Batch, background: list[Background]) -> dict[str, Any]:
+        calm()
+        self.timing.decisions.clear()
+        cpu, start = time.process_time(), time.perf_counter()
+        await self.create(batch)
+        self._tasks = [asyncio.ensure_future(work()) for work in background]
+        try:
+            end, end_cpu = await self._drive(batch)
+        finally:
+            await self._stop_background()
+        return {
+            **figures.rate(batch.placed, end - start, end_cpu - cpu),
+            **figures.percentiles(self.timing.decisions),
+            "unplaced": batch.count - batch.placed,
+        }
+
+    async def _stop_background(self) -> None:
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, Exception):
+                raise result
+
+    async def _drive(self, batch: Batch | None) -> tuple[float, float]:
+        """Schedules until the batch has nodes or nothing moves; time and processor time of the last pod's placing."""
+        scheduler, placed = self.scheduler, -1
+        now = moved = time.perf_counter()
+        cpu = time.process_time()
+        limit = now + LIMIT
+        last = (now, cpu)
+        while (batch is None or batch.placed < batch.count) and now < limit:
+            scheduler.flush()
+            ran = scheduler.run_slice()
+            await asyncio.sleep(0)
+            now = time.perf_counter()
+            if batch is not None and batch.placed != placed:
+                placed, last = batch.placed, (now, time.process_time())
+            if ran or scheduler.dispatcher.unfinished_bindings:
+                moved = now
+            elif self._at_rest(now - moved):
+                break
+            elif now - moved > 0.001:
+                await asyncio.sleep(0.001)
+        return last
+
+    def _at_rest(self, seconds: float) -> bool:
+        if any(not task.done() for task in self._tasks):
+            return seconds > STILL_IN_CHURN
+        counts = self.scheduler.queue.pending_counts()
+        return not counts.active and not counts.backoff and seconds > STILL
+
+
+class Evictor:
+    """Deletes victims at once."""
+
+    def __init__(self, world: World) -> None:
+        self._delete = world.delete_pod
+
+    async def delete(self, pod: PlacedPod) -> bool:
+        return await self._delete(pod.key)
 
 
 async def run(workload: Workload) -> dict[str, Any]:
     """Runs a workload; the figures of its measured pods."""
-    world = World()
+    world = World(workload.without)
     scheduler = world.scheduler
     scheduler.dispatcher.start()
-    stores = {watched.kind: getattr(world.listers, watched.store) for watched in WATCHED}
-    figures: dict[str, Any] = {}
-    uid = 0
-    for batch in workload.batches():
-        bodies = []
-        for obj in batch.objects:
-            uid += 1
-            bodies.append(_encode(as_stored(obj, uid)))
-        if batch.plural == "nodes":
-            for body in bodies:
-                scheduler.handlers.node_added(msgspec.json.decode(body, type=Node))
-            continue
-        if batch.plural != "pods":
-            kind = batch.objects[0]["kind"]
-            for body in bodies:
-                stores[kind].set(msgspec.json.decode(body, type=KINDS[kind].struct))
-            continue
-        gc.collect()
-        gc.freeze()
-        cpu, start = time.process_time(), time.perf_counter()
-        latencies = await _place(world, bodies)
-        took, cpu = time.perf_counter() - start, time.process_time() - cpu
-        if batch.measure:
-            latencies.sort()
-            figures = {
-                "pods": len(bodies),
-                "pods_per_s": round(len(bodies) / took, 1),
-                "cpu_ms_per_pod": round(cpu * 1000 / len(bodies), 4),
-                "p50_ms": round(latencies[len(latencies) // 2] * 1000, 4),
-                "p99_ms": round(latencies[len(latencies) * 99 // 100] * 1000, 4),
-                "unschedulable": world.failed,
-            }
-    scheduler.cache.validate()
-    scheduler.queue.validate()
-    await scheduler.dispatcher.close()
-    figures["nodes"] = scheduler.cache.table.count
-    figures["peak_rss_mib"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
-    return figures
-
-
-async def _place(world: World, bodies: list[bytes]) -> list[float]:
-    """Creates pods and schedules them; seconds a cycle took, binding included."""
-    scheduler = world.scheduler
-    for body in bodies:
-        world.pod_created(body)
-    cycles: list[float] = []
-    idle = 0
-    while idle < 2:
-        start = time.perf_counter()
-        done = scheduler.run_slice()
-        await asyncio.sleep(0)
-        if done:
-            cycles += [(time.perf_counter() - start) / done] * done
-            idle = 0
-        elif scheduler.dispatcher.unfinished_bindings == 0:
-            idle += 1
-    return cycles
+    try:
+        found = await Run(workload, world).all()
+        scheduler.cache.validate()
+        scheduler.queue.validate()
+    finally:
+        await scheduler.dispatcher.close()
+    return found | {"peak_rss_mib": figures.peak_rss_mib()}

@@ -16,25 +16,23 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from bench.decisions import World, _place
-from bench.defaults import as_stored
-from skedge.api.core import Node
+from bench.decisions import World
+from bench.objects import Template
+from bench.operations import Batch
 from skedge.api.decode import KINDS
 from skedge.app.objects import ClockSignal
 from skedge.app.watches import WATCHED
 from skedge.clock import RealClock
 
 DRIVER = "ebs.csi.aws.com"
+NODES = "scheduler-perf-"
 ZONE = "topology.kubernetes.io/zone"
-_encode = msgspec.json.encode
 Json = dict[str, Any]
 
 
@@ -116,8 +114,8 @@ def claim(name: str, volume_name: str = "", storage_class: str = "") -> Json:
 def furnish(way: str, storage: Storage, nodes: int, pods: int) -> None:
     """Everything but nodes and pods."""
     for i in range(nodes):
-        driver = {"name": DRIVER, "nodeID": f"node-{i}", "allocatable": {"count": 39}}
-        meta: Json = {"name": f"node-{i}"}
+        driver = {"name": DRIVER, "nodeID": f"{NODES}{i}", "allocatable": {"count": 39}}
+        meta: Json = {"name": f"{NODES}{i}"}
         if way == "migrated":
             meta["annotations"] = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"}
         storage.put("CSINode", {"metadata": meta, "spec": {"drivers": [driver]}})
@@ -135,10 +133,10 @@ def furnish(way: str, storage: Storage, nodes: int, pods: int) -> None:
             )
     if way == "local":
         for i in range(nodes):
-            where = affinity("kubernetes.io/hostname", f"node-{i}")
+            where = affinity("kubernetes.io/hostname", f"{NODES}{i}")
             storage.put("PersistentVolume", volume(f"local-{i}", {"local": {}, **where}, storage_class="late"))
     for i in range(pods):
-        name = f"claim-{i}"
+        name = f"pvc-{i}"
         if way in ("dynamic", "local"):
             storage.put("PersistentVolumeClaim", claim(name, storage_class="late"))
         elif way != "none":
@@ -154,38 +152,17 @@ def furnish(way: str, storage: Storage, nodes: int, pods: int) -> None:
 async def run(way: str, nodes: int, pods: int) -> Json:
     world = World()
     world.scheduler.dispatcher.start()
-    storage = Storage(world)
-    for i in range(nodes):
-        labels = {ZONE: f"zone-{i % 3}", "kubernetes.io/hostname": f"node-{i}"}
-        node = {"kind": "Node", "metadata": {"name": f"node-{i}", "labels": labels}}
-        node["status"] = {"allocatable": {"cpu": "4", "memory": "32Gi", "pods": "110"}}
-        world.scheduler.handlers.node_added(msgspec.convert(as_stored(node, i), Node))
-    furnish(way, storage, nodes, pods)
-    bodies = []
-    for i in range(pods):
-        container = {"name": "c", "image": "pause", "resources": {"requests": {"cpu": "100m", "memory": "500Mi"}}}
-        spec: Json = {"containers": [container]}
-        if way != "none":
-            spec["volumes"] = [{"name": "vol", "persistentVolumeClaim": {"claimName": f"claim-{i}"}}]
-        meta = {"name": f"pod-{i}", "namespace": "default"}
-        bodies.append(_encode(as_stored({"kind": "Pod", "metadata": meta, "spec": spec}, nodes + i)))
-    first, rest = bodies[: pods // 10], bodies[pods // 10 :]
-    await _place(world, first)
-    gc.collect()
-    gc.freeze()
-    cpu, start = time.process_time(), time.perf_counter()
-    latencies = sorted(await _place(world, rest))
-    took, cpu = time.perf_counter() - start, time.process_time() - cpu
+    zones = {ZONE: ["zone-0", "zone-1", "zone-2"]}
+    await world.create(Batch(Template("node", labels=zones, change=world.change), 0, nodes))
+    furnish(way, Storage(world), nodes, pods)
+    template = Template("pod", volume=way != "none", change=world.change)
+    first = pods // 10
+    warm = Batch(template, 0, first)
+    await world.create(warm)
+    await world.settle(warm)
+    found = await world.measure(Batch(template, first, pods - first), [])
     await world.scheduler.dispatcher.close()
-    return {
-        "way": way,
-        "nodes": nodes,
-        "pods": len(rest),
-        "unplaced": len(bodies) - sum(1 for _ in world.scheduler.cache.pods()),
-        "pods_per_s": round(len(rest) / took),
-        "cpu_ms_per_pod": round(cpu * 1000 / len(rest), 3),
-        "p99_ms": round(latencies[len(latencies) * 99 // 100] * 1000, 3),
-    }
+    return {"way": way, "nodes": nodes, **found}
 
 
 def main() -> None:

@@ -7,16 +7,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from typing import Final
 
 import aiohttp
 import msgspec
 
-CONNECTIONS = 48
-_JSON = {"Content-Type": "application/json", "Accept": "application/json"}
+from bench.server import PodId
+
+CONNECTIONS: Final = 48
+_JSON: Final = {"Content-Type": "application/json", "Accept": "application/json"}
 
 
-async def bind_all(url: str, pods: Sequence[dict[str, str]], nodes: Sequence[str]) -> tuple[float, float]:
-    """Binds pods ({name, namespace, uid, resourceVersion}) round-robin to nodes; (pods/s, CPU ms a pod)."""
+async def bind_all(url: str, pods: Sequence[PodId], nodes: Sequence[str], events: bool = True) -> tuple[float, float]:
+    """Binds pods in turn to nodes; (pods/s, CPU ms a pod). Without `events`: bindings only."""
     work = iter(enumerate(pods))
     connector = aiohttp.TCPConnector(limit=CONNECTIONS)
     async with aiohttp.ClientSession(url, connector=connector, headers=_JSON) as session:
@@ -29,12 +32,13 @@ async def bind_all(url: str, pods: Sequence[dict[str, str]], nodes: Sequence[str
 
         async def worker() -> None:
             for i, pod in work:
-                namespace, name, node = pod["namespace"], pod["name"], nodes[i % len(nodes)]
-                meta = {"name": name, "namespace": namespace, "uid": pod["uid"]}
+                node = nodes[i % len(nodes)]
+                meta = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
                 binding = {"kind": "Binding", "apiVersion": "v1", "metadata": meta}
                 target = {"target": {"kind": "Node", "name": node}}
-                await post(f"/api/v1/namespaces/{namespace}/pods/{name}/binding", binding | target)
-                await post(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", _event(pod, node))
+                await post(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding", binding | target)
+                if events:
+                    await post(f"/apis/events.k8s.io/v1/namespaces/{pod.namespace}/events", _event(pod, node))
 
         cpu, start = time.process_time(), time.perf_counter()
         await asyncio.gather(*(worker() for _ in range(CONNECTIONS)))
@@ -42,12 +46,11 @@ async def bind_all(url: str, pods: Sequence[dict[str, str]], nodes: Sequence[str
     return len(pods) / took, cpu * 1000 / len(pods)
 
 
-def _event(pod: dict[str, str], node: str) -> dict[str, object]:
-    namespace, name = pod["namespace"], pod["name"]
+def _event(pod: PodId, node: str) -> dict[str, object]:
     return {
         "kind": "Event",
         "apiVersion": "events.k8s.io/v1",
-        "metadata": {"name": f"{name}.{time.time_ns():x}", "namespace": namespace},
+        "metadata": {"name": f"{pod.name}.{time.time_ns():x}", "namespace": pod.namespace},
         "eventTime": time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime()),
         "reportingController": "null-binder",
         "reportingInstance": "null-binder-0",
@@ -55,12 +58,12 @@ def _event(pod: dict[str, str], node: str) -> dict[str, object]:
         "reason": "Scheduled",
         "regarding": {
             "kind": "Pod",
-            "namespace": namespace,
-            "name": name,
-            "uid": pod["uid"],
+            "namespace": pod.namespace,
+            "name": pod.name,
+            "uid": pod.uid,
             "apiVersion": "v1",
-            "resourceVersion": pod["resourceVersion"],
+            "resourceVersion": pod.resource_version,
         },
-        "note": f"Successfully assigned {namespace}/{name} to {node}",
+        "note": f"Successfully assigned {pod.namespace}/{pod.name} to {node}",
         "type": "Normal",
     }

@@ -1,24 +1,17 @@
-"""Reads workloads.yaml: what to create, in which order, and how many."""
+"""Reads workloads.yaml: which operations, at which sizes."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import yaml
 
-HERE = Path(__file__).parent
-
-
-class Batch(NamedTuple):
-    """Objects to create, one operation's worth; `measure`: the pods whose placement is timed."""
-
-    plural: str
-    objects: list[dict[str, Any]]
-    measure: bool
+HERE: Final = Path(__file__).parent
+MODES: Final = ("decisions", "e2e")
+E2E_NODES: Final = 5_000
+"""Larger clusters are not made over HTTP unless a size asks for it."""
 
 
 class Workload(NamedTuple):
@@ -26,49 +19,48 @@ class Workload(NamedTuple):
 
     name: str
     size: str
-    params: dict[str, Any]
-    ops: list[dict[str, Any]]
+    params: Mapping[str, Any]
+    ops: tuple[Mapping[str, Any], ...]
+    without: tuple[str, ...] = ()
+    preempts: bool = False
 
     @property
     def label(self) -> str:
         return f"{self.name}/{self.size}"
 
-    def batches(self) -> Iterator[Batch]:
-        """The operations in order, as objects."""
-        serial = 0
-        for op in self.ops:
-            count = int(self._value(op.get("count", 1)))
-            template = load_template(op["template"])
-            objects = []
-            for i in range(count):
-                obj = copy.deepcopy(template)
-                name = obj["metadata"].pop("generateName", "")
-                obj["metadata"].setdefault("name", f"{name}{serial}")
-                if op["op"] == "createPods":
-                    obj["metadata"].setdefault("namespace", op.get("namespace", "default"))
-                for label, values in (op.get("labels") or {}).items():
-                    obj["metadata"].setdefault("labels", {})[label] = str(values[i % len(values)])
-                if op["op"] == "createNodes":
-                    obj["metadata"].setdefault("labels", {})["kubernetes.io/hostname"] = obj["metadata"]["name"]
-                objects.append(obj)
-                serial += 1
-            yield Batch(PLURALS[objects[0]["kind"]] if objects else "", objects, bool(op.get("measure")))
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """Settings in which this size is measured."""
+        chosen = self.params.get("modes")
+        if chosen is not None:
+            return tuple(chosen)
+        return MODES if self.params.get("nodes", 1) <= E2E_NODES * 1.2 else MODES[:1]
 
-    def _value(self, value: Any) -> Any:
-        return self.params[value[1:]] if isinstance(value, str) and value.startswith("$") else value
+    def value(self, text: Any) -> Any:
+        """A value of an operation: `$name` stands for the size's parameter."""
+        return self.params[text[1:]] if isinstance(text, str) and text.startswith("$") else text
 
-
-PLURALS = {"Pod": "pods", "Node": "nodes", "Namespace": "namespaces", "Service": "services"}
-
-
-@cache
-def load_template(name: str) -> dict[str, Any]:
-    template: dict[str, Any] = yaml.safe_load((HERE / "templates" / f"{name}.yaml").read_text(encoding="utf-8"))
-    return template
+    def count(self, op: Mapping[str, Any]) -> int:
+        return int(self.value(op.get("count", 1)))
 
 
 def workloads() -> Iterator[Workload]:
-    """All workloads at all sizes; `params` has the flags `quick` and `test` too."""
+    """All workloads at all sizes; `params` has the marks `quick` and `test` too."""
     for entry in yaml.safe_load((HERE / "workloads.yaml").read_text(encoding="utf-8")):
         for size in entry["sizes"]:
-            yield Workload(entry["name"], size["name"], size, entry["ops"])
+            yield Workload(
+                entry["name"],
+                size["name"],
+                size,
+                tuple(entry["ops"]),
+                tuple(entry.get("without", ())),
+                bool(entry.get("preempts")),
+            )
+
+
+def find(label: str) -> Workload:
+    """The workload called NAME/SIZE. Raises KeyError."""
+    for workload in workloads():
+        if workload.label == label:
+            return workload
+    raise KeyError(f"no workload {label!r} in workloads.yaml")

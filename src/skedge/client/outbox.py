@@ -75,16 +75,17 @@ class Outbox:
 
     async def stop(self, grace: float = 0.0) -> None:
         """End the tasks, after up to `grace` seconds for what still waits."""
-        if grace > 0:
-            try:
+        try:
+            if grace > 0:
                 async with aio.deadline(self._clock, grace):
                     await self.flush()
-            except TimeoutError:
-                log.warning("Events were not sent", number=len(self))
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
+        except TimeoutError:
+            log.warning("Events were not sent", number=len(self))
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            self._tasks.clear()
 
     async def flush(self) -> None:
         """Wait until everything is sent or given up."""
