@@ -1,6 +1,6 @@
 """How many pods with a volume are decided a second: `python -m bench.micro_volumes [--nodes N] [--pods N] [WAY ...]`
 
-Pods go through handlers, queue, cycle and a binder that answers at once, as in mode `decisions`. Ways:
+Pods go through handlers, queue, cycle and a binder that answers at once. Ways:
 
     none      the same pods without volumes, for comparison
     csi       each pod has a claim bound to a CSI volume of its own; CSINodes allow 39 (SchedulingCSIPVs)
@@ -36,21 +36,66 @@ ZONE = "topology.kubernetes.io/zone"
 Json = dict[str, Any]
 
 
-class Storage:
-    """The API server's and the volume controller's side: what is written is bound at once."""
+class World:
+    """The API server's and the volume controller's side: what is bound or written is confirmed at once."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self) -> None:
+        self.pods: dict[str, PodInfo | PlacedPod] = {}
+        self.bodies: dict[str, bytes] = {}
+        self.listers = Listers()
         self._version = 1_000_000
-        world.scheduler.ports.objects = self
+        self.scheduler = build(
+            default_configuration(),
+            ports=Ports(self, self, self, self, self),
+            clock=RealClock(),
+            pod_lister=self.pods.get,
+            listers=self.listers,
+            rng=random.Random(1),
+        )
+
+    def create(self, body: bytes) -> None:
+        info = PodInfo(msgspec.json.decode(body, type=Pod))
+        self.bodies[info.key] = body
+        self.pods[info.key] = info
+        self.scheduler.handlers.pod_added(info)
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        body = self.bodies.pop(pod.key).replace(b'"spec":{', b'"spec":{"nodeName":"%s",' % node_name.encode(), 1)
+        new = PlacedPod(PodInfo(msgspec.json.decode(body, type=Pod)), node_name)
+        old, self.pods[pod.key] = self.pods[pod.key], new
+        self.scheduler.handlers.pod_updated(old, new)
+
+    async def patch_status(self, pod: Any, patch: Any) -> None:
+        pass
+
+    async def delete(self, pod: PlacedPod) -> bool:
+        return False
+
+    def event(self, *args: Any, **more: Any) -> None:
+        pass
+
+    async def place(self, bodies: list[bytes]) -> list[float]:
+        """Creates pods and schedules them; seconds a cycle took, binding included."""
+        for body in bodies:
+            self.create(body)
+        cycles: list[float] = []
+        while self.bodies:
+            start = time.perf_counter()
+            done = self.scheduler.run_slice()
+            await asyncio.sleep(0)
+            if done:
+                cycles += [(time.perf_counter() - start) / done] * done
+            elif not self.scheduler.dispatcher.unfinished_bindings:
+                break
+        return cycles
 
     def put(self, kind: str, obj: Json) -> Any:
         self._version += 1
         obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self._version)}}
         obj["metadata"].setdefault("uid", f"uid-{obj['metadata']['name']}")
         watched = next(each for each in WATCHED if each.kind == kind)
-        store = getattr(self._world.listers, watched.store)
-        watcher = self._world.scheduler.handlers.of_store(watched.resource or kind, store)
+        store = getattr(self.listers, watched.store)
+        watcher = self.scheduler.handlers.of_store(watched.resource or kind, store)
         new = msgspec.convert(obj, KINDS[kind].struct)
         meta = new.metadata
         old = store.get(meta.name, meta.namespace)
@@ -71,7 +116,7 @@ class Storage:
             return self.put(kind, raw)
         written = self.put(kind, raw)
         ref = written.spec.claim_ref
-        claim = self._world.listers.persistent_volume_claims.get(ref.name, ref.namespace)
+        claim = self.listers.persistent_volume_claims.get(ref.name, ref.namespace)
         bound = msgspec.to_builtins(claim)
         bound["spec"]["volumeName"] = written.metadata.name
         bound["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
@@ -111,7 +156,7 @@ def claim(name: str, volume_name: str = "", storage_class: str = "") -> Json:
     return {"metadata": meta, "spec": spec}
 
 
-def furnish(way: str, storage: Storage, nodes: int, pods: int) -> None:
+def furnish(way: str, storage: World, nodes: int, pods: int) -> None:
     """Everything but nodes and pods."""
     for i in range(nodes):
         driver = {"name": DRIVER, "nodeID": f"{NODES}{i}", "allocatable": {"count": 39}}
