@@ -16,22 +16,27 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
+import random
+import time
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from bench.decisions import World
-from bench.objects import Template
-from bench.operations import Batch
+from skedge.api.core import Node, Pod
 from skedge.api.decode import KINDS
 from skedge.app.objects import ClockSignal
 from skedge.app.watches import WATCHED
+from skedge.assembly import build
 from skedge.clock import RealClock
+from skedge.config.defaults import default_configuration
+from skedge.framework.handle import Listers
+from skedge.framework.ports import Ports
+from skedge.snapshot.pods import PlacedPod, PodInfo
 
 DRIVER = "ebs.csi.aws.com"
-NODES = "scheduler-perf-"
 ZONE = "topology.kubernetes.io/zone"
 Json = dict[str, Any]
 
@@ -159,8 +164,8 @@ def claim(name: str, volume_name: str = "", storage_class: str = "") -> Json:
 def furnish(way: str, storage: World, nodes: int, pods: int) -> None:
     """Everything but nodes and pods."""
     for i in range(nodes):
-        driver = {"name": DRIVER, "nodeID": f"{NODES}{i}", "allocatable": {"count": 39}}
-        meta: Json = {"name": f"{NODES}{i}"}
+        driver = {"name": DRIVER, "nodeID": f"node-{i}", "allocatable": {"count": 39}}
+        meta: Json = {"name": f"node-{i}"}
         if way == "migrated":
             meta["annotations"] = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"}
         storage.put("CSINode", {"metadata": meta, "spec": {"drivers": [driver]}})
@@ -178,10 +183,10 @@ def furnish(way: str, storage: World, nodes: int, pods: int) -> None:
             )
     if way == "local":
         for i in range(nodes):
-            where = affinity("kubernetes.io/hostname", f"{NODES}{i}")
+            where = affinity("kubernetes.io/hostname", f"node-{i}")
             storage.put("PersistentVolume", volume(f"local-{i}", {"local": {}, **where}, storage_class="late"))
     for i in range(pods):
-        name = f"pvc-{i}"
+        name = f"claim-{i}"
         if way in ("dynamic", "local"):
             storage.put("PersistentVolumeClaim", claim(name, storage_class="late"))
         elif way != "none":
@@ -197,17 +202,37 @@ def furnish(way: str, storage: World, nodes: int, pods: int) -> None:
 async def run(way: str, nodes: int, pods: int) -> Json:
     world = World()
     world.scheduler.dispatcher.start()
-    zones = {ZONE: ["zone-0", "zone-1", "zone-2"]}
-    await world.create(Batch(Template("node", labels=zones, change=world.change), 0, nodes))
-    furnish(way, Storage(world), nodes, pods)
-    template = Template("pod", volume=way != "none", change=world.change)
-    first = pods // 10
-    warm = Batch(template, 0, first)
-    await world.create(warm)
-    await world.settle(warm)
-    found = await world.measure(Batch(template, first, pods - first), [])
+    for i in range(nodes):
+        labels = {ZONE: f"zone-{i % 3}", "kubernetes.io/hostname": f"node-{i}"}
+        status = {"allocatable": {"cpu": "4", "memory": "32Gi", "pods": "110"}}
+        node = {"metadata": {"name": f"node-{i}", "uid": f"node-{i}", "labels": labels}, "status": status}
+        world.scheduler.handlers.node_added(msgspec.convert(node, Node))
+    furnish(way, world, nodes, pods)
+    bodies = []
+    for i in range(pods):
+        container = {"name": "c", "image": "pause", "resources": {"requests": {"cpu": "100m", "memory": "500Mi"}}}
+        spec: Json = {"schedulerName": "default-scheduler", "containers": [container]}
+        if way != "none":
+            spec["volumes"] = [{"name": "vol", "persistentVolumeClaim": {"claimName": f"claim-{i}"}}]
+        meta = {"name": f"pod-{i}", "namespace": "default", "uid": f"pod-{i}", "resourceVersion": "1"}
+        bodies.append(msgspec.json.encode({"metadata": meta, "spec": spec, "status": {"phase": "Pending"}}))
+    first, rest = bodies[: pods // 10], bodies[pods // 10 :]
+    await world.place(first)
+    gc.collect()
+    gc.freeze()
+    cpu, start = time.process_time(), time.perf_counter()
+    latencies = sorted(await world.place(rest))
+    took, cpu = time.perf_counter() - start, time.process_time() - cpu
     await world.scheduler.dispatcher.close()
-    return {"way": way, "nodes": nodes, **found}
+    return {
+        "way": way,
+        "nodes": nodes,
+        "pods": len(rest),
+        "unplaced": len(bodies) - sum(1 for _ in world.scheduler.cache.pods()),
+        "pods_per_s": round(len(rest) / took),
+        "cpu_ms_per_pod": round(cpu * 1000 / len(rest), 3),
+        "p99_ms": round(latencies[len(latencies) * 99 // 100] * 1000, 3),
+    }
 
 
 def main() -> None:
