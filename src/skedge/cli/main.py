@@ -1,4 +1,4 @@
-"""`skedge COMMAND`: finds the command and runs it. Called as `kube-scheduler` it is the scheduler itself.
+"""`skedge COMMAND`: finds the command and runs it. The command `kube-scheduler` is the scheduler itself.
 
 Modules of commands are imported when they are needed, so that `--help` is quick. A command returns its exit status;
 an error that is the user's to mend is one line on stderr.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import Final, NamedTuple
 
 from skedge import KUBERNETES_VERSION, __version__
@@ -54,8 +53,6 @@ def usage() -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command line (without the program's name); the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if argv is None and PurePath(sys.argv[0]).name == "kube-scheduler":
-        words.insert(0, "scheduler")
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage())
         return 0
@@ -70,6 +67,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 1
+
+
+def kube_scheduler() -> int:
+    """`kube-scheduler FLAGS`, as the image has it: `skedge scheduler FLAGS`."""
+    return main(["scheduler", *sys.argv[1:]])
 
 
 if __name__ == "__main__":
