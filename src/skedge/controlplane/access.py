@@ -106,7 +106,8 @@ class Access:
             return
         resource = target.plural + (f"/{target.subresource.name}" if target.subresource else "")
         namespace = target.namespace if target.plural != "namespaces" else ""
-        allowed, _ = self.decide(user, target.verb, target.group, resource, namespace, target.name)
+        name = target.name or _selected_name(target.query.get("fieldSelector", ""))
+        allowed, _ = self.decide(user, target.verb, target.group, resource, namespace, name)
         if not allowed:
             where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
             why = f'User "{user.name}" cannot {target.verb} resource "{resource}" in API group "{target.group}" {where}'
@@ -190,6 +191,15 @@ class Access:
                     reason += f'{who.get("kind")} "{who.get("name")}"'
                     grants.append(_Grant(subjects, stored.namespace, role.load().get("rules") or [], reason))
         return grants
+
+
+def _selected_name(fields: str) -> str:
+    """The one object that a list or watch with these field selectors is about; "" if it may be about several."""
+    for part in fields.split(","):
+        key, equals, value = part.partition("=")
+        if key.strip() == "metadata.name" and equals:
+            return value.lstrip("=").strip()
+    return ""
 
 
 def _certificate_user(request: web.BaseRequest) -> User | None:

@@ -55,6 +55,27 @@ async def test_roles_take_effect_when_they_change() -> None:
         assert (await _as(c, "jane", "GET", f"{PODS}/a"))[0] == 403
 
 
+@pytest.mark.parametrize(
+    ("selector", "code"),
+    [
+        ("metadata.name=mine", 200),
+        ("metadata.name==mine", 200),
+        ("metadata.name=other", 403),
+        ("metadata.name!=mine", 403),
+        ("metadata.namespace=mine", 403),
+    ],
+)
+async def test_a_field_selector_names_the_object(selector: str, code: int) -> None:
+    async with running(access=Access(TOKENS)) as c:
+        rule = {"verbs": ["list"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mine"]}
+        base = f"{RBAC}/namespaces/default"
+        await _as(c, "root", "POST", f"{base}/roles", _role("one", rule))
+        await _as(c, "root", "POST", f"{base}/rolebindings", _binding("one", "User", "jane"))
+        path = "/api/v1/namespaces/default/configmaps"
+        assert (await _as(c, "jane", "GET", f"{path}?fieldSelector={selector.replace('=', '%3D')}"))[0] == code
+        assert (await _as(c, "jane", "GET", path))[0] == 403
+
+
 async def test_cluster_roles_resource_names_and_subresources() -> None:
     async with running(access=Access(TOKENS)) as c:
         only = {"verbs": ["get"], "apiGroups": [""], "resources": ["nodes"], "resourceNames": ["n1"]}
