@@ -51,12 +51,16 @@ class Workload(Generational):
         if ready < 0:
             errors.append(invalid_value("spec.minReadySeconds", ready, "must be greater than or equal to 0"))
         errors.extend(self.validate_selector(spec))
-        errors.extend(validate_pod_spec(spec["template"]["spec"], "spec.template.spec"))
+        errors.extend(self.validate_pods(spec["template"]["spec"]))
         if not errors and spec["template"]["spec"].get("restartPolicy") != "Always":
             policy = spec["template"]["spec"].get("restartPolicy")
             text = f'Unsupported value: "{policy}": supported values: "Always"'
             errors.append(FieldError("FieldValueNotSupported", text, "spec.template.spec.restartPolicy"))
         return errors
+
+    def validate_pods(self, pod_spec: JSON) -> list[FieldError]:
+        """Findings about the pods of the template."""
+        return validate_pod_spec(pod_spec, "spec.template.spec")
 
     def validate_selector(self, spec: JSON) -> list[FieldError]:
         """Findings about the selector, and whether the template carries what it asks for."""
@@ -115,6 +119,10 @@ class ReplicationControllers(ReplicaSets):
 
 class StatefulSets(Workload):
     empty_status = {"replicas": 0, "availableReplicas": 0}
+
+    def validate_pods(self, pod_spec: JSON) -> list[FieldError]:
+        """None: mounts name volumes that only the claim templates will give (`ValidatePodTemplateSpecForStatefulSet`)."""
+        return []
 
     def default_spec(self, obj: JSON, spec: JSON) -> None:
         setdefaults(spec, podManagementPolicy="OrderedReady")

@@ -79,6 +79,7 @@ async def test_claims_stay_or_go_with_their_pods(policy: str, left: int) -> None
             volumeClaimTemplates=[claim],
             persistentVolumeClaimRetentionPolicy=retention,
         )
+        body["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
         await it.client.create(SETS, body)
         await it.until(lambda: it.running(3))
         pod = await it.client.get(POD.path("default", "db-2"))
