@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from skedge.api.core import Node, Pod
 from skedge.api.decode import KINDS
+from skedge.app.bodies import Bodies
 from skedge.app.objects import WRITTEN, Kept
 from skedge.client.informer import Informer, InformerFactory, Registration, Tombstone
 from skedge.client.watch import Resource
@@ -66,10 +67,13 @@ NODES: Final[Resource[Node]] = Resource.of(KINDS["Node"].path(), Node)
 class Watches:
     """The informers of one scheduler. `pods` and `nodes` are there before the scheduler, which looks pods up."""
 
-    def __init__(self, factory: InformerFactory) -> None:
+    def __init__(self, factory: InformerFactory, bodies: Bodies | None = None) -> None:
         self._factory = factory
-        self.pods: Informer[AnyPod] = factory.informer(PODS)
-        self.nodes: Informer[Node] = factory.informer(NODES)
+        self.pods: Informer[AnyPod] = factory.informer(bodies.of_pods(PODS, as_kept) if bodies else PODS)
+        self.nodes: Informer[Node] = factory.informer(bodies.of_nodes(NODES) if bodies else NODES)
+        if bodies:
+            self.pods.add_handler(on_delete=bodies.forget_pod)
+            self.nodes.add_handler(on_delete=bodies.forget_node)
         self.written: dict[str, Informer[Kept[Any]]] = {
             kind: factory.informer(resource) for kind, resource in WRITTEN.items()
         }

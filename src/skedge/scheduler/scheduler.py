@@ -80,7 +80,7 @@ class Scheduler:
         self.pre_binding: dict[str, asyncio.Task[Status]] = {}
         self.dispatcher = dispatcher or Dispatcher()
         self.extenders = Extenders(extenders, cache, rng)
-        self.inbox: Inbox = inbox or NoInbox()
+        self.inbox: Inbox = NoInbox() if inbox is None else inbox
         self.failures = FailureHandler(self)
         self.handlers = EventHandlers(self)
         self._stopping = False

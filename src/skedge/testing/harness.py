@@ -16,6 +16,7 @@ import asyncio
 import copy
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import msgspec
@@ -108,6 +109,9 @@ class Harness:
 
     def add_node(self, node: NodeBuilder | Node) -> None:
         obj = node.obj() if isinstance(node, NodeBuilder) else node
+        self.inbox.submit(partial(self._deliver_node, obj))
+
+    def _deliver_node(self, obj: Node) -> None:
         old = self.nodes.get(obj.metadata.name)
         self.nodes[obj.metadata.name] = obj
         if old is None:
@@ -118,7 +122,7 @@ class Harness:
     update_node = add_node
 
     def delete_node(self, name: str) -> None:
-        self.scheduler.handlers.node_deleted(self.nodes.pop(name))
+        self.inbox.submit(lambda: self.scheduler.handlers.node_deleted(self.nodes.pop(name)))
 
     def add_pod(self, pod: PodBuilder | dict[str, Any]) -> None:
         """Creates a pod, or replaces the one of its name."""
@@ -127,14 +131,14 @@ class Harness:
         value["metadata"]["resourceVersion"] = str(self._version)
         key = f"{value['metadata']['namespace']}/{value['metadata']['name']}"
         self.json[key] = value
-        self._deliver(key, msgspec.convert(value, Pod))
+        self.inbox.submit(partial(self._deliver, key, msgspec.convert(value, Pod)))
 
     update_pod = add_pod
 
     def delete_pod(self, name: str, namespace: str = "default") -> None:
         key = f"{namespace}/{name}"
         if self.json.pop(key, None) is not None:
-            self.scheduler.handlers.pod_deleted(self.store.pop(key))
+            self.inbox.submit(lambda: self.scheduler.handlers.pod_deleted(self.store.pop(key)))
 
     def _deliver(self, key: str, pod: Pod) -> None:
         info = PodInfo(pod)
