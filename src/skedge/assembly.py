@@ -24,6 +24,7 @@ from skedge.framework.handle import Handle, Listers
 from skedge.framework.ports import Extender, Inbox, Ports
 from skedge.plugins.legacy.registry import LEGACY
 from skedge.plugins.registry import IN_TREE, Factory
+from skedge.profiles.measures import CountedMeasures
 from skedge.profiles.profile import Enabled, Profile, extends
 from skedge.profiles.sampling import Sampler
 from skedge.queue.hints import ProfileQueueing, hint_map
@@ -177,6 +178,9 @@ def build(
     )
     handle.hooks = hooks or handle.hooks
     profiles = build_profiles(config, registry(out_of_tree, legacy=config.legacy_plugins), handle)
+    if hooks is not None:
+        for profile in profiles.values():
+            profile.measures = CountedMeasures(profile, hooks, clock.monotonic)
     generic_workload = gates.enabled("GenericWorkload")
     queueing = {
         name: ProfileQueueing(

@@ -13,6 +13,7 @@ from skedge.framework.plugin import fragment_of
 from skedge.framework.state import CycleState
 from skedge.framework.status import Status
 from skedge.profiles.kept import Bounded, Kept
+from skedge.profiles.measures import NOTHING, Measures
 from skedge.profiles.sampling import Sampler
 from skedge.profiles.standing import Standing, Weighted
 from skedge.snapshot.nodes import NodeTable
@@ -69,6 +70,7 @@ class Profile:
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.sampler = sampler
         self.run_all_filters = run_all_filters
+        self.measures: Measures = NOTHING
 
         def at(point: str) -> tuple[Any, ...]:
             return tuple(enabled.plugin for enabled in points.get(point, ()))

@@ -28,7 +28,10 @@ def totals(search: Search, parts: dict[str, Ints] | None = None) -> Ints:
     if not profile.score:
         return np.ones(len(rows), np.int64)
     view: Any = Bare(search.table, rows) if search.bare else Rows(search.table, rows)
+    measures = profile.measures
+    start = measures.now()
     _pre_score(search, view)
+    start = measures.pre_scored(search, start)
     if parts is None and not search.bare and (search.kept_mask or _same_bounds(search)):
         if standing.invalid:
             _refuse_invalid(standing)
@@ -43,6 +46,7 @@ def totals(search: Search, parts: dict[str, Ints] | None = None) -> Ints:
         total = total + part
         if parts is not None:
             parts[plugin.name] = part
+    measures.scored(search, start)
     return total
 
 

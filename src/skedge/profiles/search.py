@@ -5,7 +5,7 @@ Upstream: `schedule_one.go` (schedulePod, findNodesThatFitPod, prioritizeNodes),
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from skedge.framework.status import Code, PluginError, Status
 from skedge.profiles import scoring
 from skedge.profiles.diagnosis import Codes, Diagnosis
 from skedge.profiles.diagnosis import CycleError as CycleError
+from skedge.profiles.measures import POST_FILTER
 from skedge.profiles.profile import Profile
 from skedge.profiles.sampling import Sampler, nodes_to_find
 from skedge.profiles.standing import Standing
@@ -63,6 +64,10 @@ class Search:
         self.bare = False  # scores see nodes without pods and images
         self.visited: Ints | None = None
         """Rows that were looked at in this order, where the search ends early once it found enough."""
+        self.others: list[Codes] = []
+        """Codes of all rows by the plugins that are asked every cycle, as far as they were."""
+        self.reached: list[tuple[Any, int]] = []
+        """Those plugins, and how many rows came as far as them."""
 
     # --- filters ------------------------------------------------------------------------------------------------------
 
@@ -76,17 +81,21 @@ class Search:
 
         It stops with True where that is the nominated node alone, and for all other nodes with False.
         """
-        sampler = self.profile.sampler
+        sampler, measures = self.profile.sampler, self.profile.measures
         order = None if sampler is None else sampler.rows()
+        start = measures.now()
         try:
             names = self._pre_filter()
+            start = measures.pre_filtered(self, start)
             if self.diagnosis.pre_filter is not None:
                 return
             if self.pod.nominated_node_name and self._nominated_node_fits():
+                measures.filtered(self, start)
                 yield True
                 if len(self.rows):
                     self.nominated_fits = True
                     return
+            start = measures.now()
             self.direct = False
             self.diagnosis.filters = []
             if names is not None:
@@ -96,6 +105,7 @@ class Search:
             else:
                 self._filter_some(order)
                 sampler.move(self.evaluated_nodes)
+            measures.filtered(self, start)
             if len(self.rows):
                 yield False
         except PluginError as error:
@@ -176,7 +186,8 @@ class Search:
         standing.sync()
         size = table.size
         mask = standing.feasible[:size]
-        others: list[Codes] = []
+        others, reached = self.others, self.reached
+        alive = standing.count
         view = Rows(table)
         for plugin in self.profile.cycle_filter:
             if plugin.name in self.skip_filter:
@@ -188,7 +199,9 @@ class Search:
                     raise
                 continue  # no node comes as far as this plugin
             others.append(Codes(plugin, codes))
+            reached.append((plugin, alive))
             mask = mask & (codes == 0)
+            alive = int(np.count_nonzero(mask))
         changed = bool(others)
         crowded = self.crowded()
         if crowded:
@@ -211,13 +224,23 @@ class Search:
             rows, codes = diagnosis.crowded
             seen = np.isin(rows, self.visited)
             diagnosis.crowded = (rows[seen], [Codes(plugin, each[seen]) for plugin, each in codes])
+        diagnosis.filters = self._in_order(others, diagnosis.rows)
+
+    def _in_order(self, others: list[Codes], rows: Ints) -> list[Codes]:
+        """These codes and the kept ones, of these rows, in Filter order."""
         by_name = {plugin.name: codes for plugin, codes in others}
         by_name |= {plugin.name: kept.answers for plugin, kept in self.standing.filters}
-        diagnosis.filters = [
-            Codes(plugin, by_name[plugin.name][diagnosis.rows])
-            for plugin in self.profile.filter
-            if plugin.name in by_name
-        ]
+        return [Codes(plugin, by_name[plugin.name][rows]) for plugin in self.profile.filter if plugin.name in by_name]
+
+    def evaluated_codes(self, rows: Ints | None = None) -> list[Codes]:
+        """What the plugins answered, in Filter order: of all rows that were looked at, or of these of them."""
+        if self.direct:
+            codes = self.diagnosis.filters
+            at = None if rows is None else np.isin(self.diagnosis.rows, rows)
+            return codes if at is None else [Codes(plugin, each[at]) for plugin, each in codes]
+        if rows is None:
+            rows = np.flatnonzero(self.table.exists) if self.visited is None else self.visited
+        return self._in_order(self.others, rows)
 
     def explain(self) -> Diagnosis:
         """The diagnosis with the codes of every node, feasible ones included (for tools and tests)."""
@@ -255,6 +278,7 @@ class Search:
             part = positions[at : at + max(enough + 1 - count, _CHUNK)]
             at += len(part)
             for plugin in plugins:
+                self.reached.append((plugin, len(part)))
                 codes = plugin.filter(self.state, self.pod, Rows(self.table, order[part]))
                 part = part[np.broadcast_to(codes, part.shape) == 0]
             found.append(part)
@@ -370,15 +394,20 @@ class Search:
 
         It stops with (plugin, what it found): others may have a word about the candidates.
         """
+        measures = self.profile.measures
+        start = measures.now()
         self.diagnosis.trials = Trials(self)
         try:
-            yield from self._post_filter(halves)
+            status = yield from self._post_filter(halves)
         finally:
             self.diagnosis.trials = None
+        measures.point(POST_FILTER, status.code.word, start)
 
-    def _post_filter(self, halves: bool) -> Iterator[Any]:
+    def _post_filter(self, halves: bool) -> Generator[Any, None, Status]:
+        """Ends with the status of the point."""
         result: PostFilterResult | None = None
         reasons: list[str] = []
+        outcome_status = Status(Code.UNSCHEDULABLE)
         for plugin in self.profile.post_filter:
             if halves and isinstance(plugin, HalvedPostFilter):
                 outcome = plugin.find(self.pod, self.diagnosis)
@@ -388,17 +417,19 @@ class Search:
                 found, status = plugin.post_filter(self.state, self.pod, self.diagnosis)
             if status.ok:
                 self.nomination = found
-                return
+                return status
             final = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
             if final or not status.rejected:  # nobody else is asked, and what others said is dropped
                 result = found if final else None
                 reasons = list(status.all_reasons())
+                outcome_status = status
                 break
             reasons += status.all_reasons()
             if found is not None and found.nominate is not None:
                 result = found
         self.diagnosis.post_filter_message = ", ".join(reasons)
         self.nomination = result
+        return outcome_status
 
     # --- scores -------------------------------------------------------------------------------------------------------
 

@@ -66,6 +66,11 @@ class Standing:
         self.scores: list[Weighted] = []
         self.feasible: Bools = np.zeros(0, bool)
         self.count = 0  # feasible rows
+        self.exists = 0
+        self.stopped: list[int] = []
+        """How many nodes there are, and how many of them each filter is the first to reject."""
+        self.measured: Any = None  # the metrics' own
+        self._stops = np.zeros(0, np.int8)  # the first filter that rejects a row; their number: none; -1: no node
         self.totals: Ints = np.zeros(0, np.int64)
         self.invalid: set[int] = set()
         """Feasible rows with a score outside 0..100: an error once such a row is looked at."""
@@ -74,7 +79,7 @@ class Standing:
 
     @property
     def nbytes(self) -> int:
-        return self.feasible.nbytes + self.totals.nbytes + 512
+        return self.feasible.nbytes + self._stops.nbytes + self.totals.nbytes + 512
 
     def add_filter(self, plugin: Any, kept: Kept) -> None:
         self.filters.append((plugin, kept))
@@ -105,9 +110,16 @@ class Standing:
     def _all_rows(self) -> None:
         table = self._table
         feasible = table.exists.copy()
-        for _, kept in self.filters:
-            feasible &= kept.answers == 0
-        self.feasible = feasible
+        stops = np.full(table.capacity, -1, np.int8)
+        stops[feasible] = len(self.filters)
+        self.exists, self.stopped = int(np.count_nonzero(feasible)), []
+        for index, (_, kept) in enumerate(self.filters):
+            rejected = feasible & (kept.answers != 0)
+            self.stopped.append(int(np.count_nonzero(rejected)))
+            if self.stopped[-1]:
+                stops[rejected] = index
+                feasible ^= rejected
+        self.feasible, self._stops = feasible, stops
         self.count = int(np.count_nonzero(feasible))
         self.totals = np.full(table.capacity, INFEASIBLE, np.int64)
         if self.count:
@@ -131,11 +143,17 @@ class Standing:
         self.totals = totals
 
     def _some_rows(self, rows: set[int]) -> None:
-        exists, feasible = self._table.exists, self.feasible
+        feasible, stops, last = self.feasible, self._stops, len(self.filters)
         moved: list[tuple[int, bool]] = []
         for row in rows:
-            fits = exists.item(row) and all(kept.answers.item(row) == 0 for _, kept in self.filters)
-            if fits != feasible.item(row):
+            stop, before = self._first_stop(row), stops.item(row)
+            if stop == before:
+                continue
+            stops[row] = stop
+            self._count_stop(before, -1)
+            self._count_stop(stop, 1)
+            if last in (stop, before):
+                fits = stop == last
                 feasible[row] = fits
                 self.count += 1 if fits else -1
                 moved.append((row, fits))
@@ -144,6 +162,20 @@ class Standing:
             return
         for row in rows:
             self.totals[row] = self._total(row) if feasible.item(row) else INFEASIBLE
+
+    def _first_stop(self, row: int) -> int:
+        if not self._table.exists.item(row):
+            return -1
+        for index, (_, kept) in enumerate(self.filters):
+            if kept.answers.item(row):
+                return index
+        return len(self.filters)
+
+    def _count_stop(self, stop: int, change: int) -> None:
+        if stop >= 0:
+            self.exists += change
+            if stop < len(self.stopped):
+                self.stopped[stop] += change
 
     def _bounds_moved(self, moved: list[tuple[int, bool]]) -> bool:
         """Whether some normaliser's bounds may have changed: by rows that came or went, or by raw scores."""

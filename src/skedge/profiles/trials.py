@@ -49,11 +49,15 @@ class Trials:
 
     def codes(self, view: DeltaView) -> Sequence[Codes]:
         """Every filter's codes, in Filter order."""
-        return [self._answer(plugin, view) for plugin in self._plugins]
+        return self._counted([self._answer(plugin, view) for plugin in self._plugins])
 
     def codes_of_moving(self, view: DeltaView) -> Sequence[Codes]:
         """Codes of the filters that the view's pods may change."""
-        return [self._answer(plugin, view) for plugin in self._moving]
+        return self._counted([self._answer(plugin, view) for plugin in self._moving])
+
+    def _counted(self, codes: Sequence[Codes]) -> Sequence[Codes]:
+        self._search.profile.measures.tried(self._plugins, codes)
+        return codes
 
     def nominated(self, rows: Ints) -> Mapping[int, Sequence[PlacedPod]]:
         crowded = self._search.crowded()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from skedge import names
 from skedge.framework import events
 from skedge.framework.status import SKIP, SUCCESS, Code, Status
+from skedge.profiles.measures import BIND, POST_BIND, PRE_BIND, PRE_BIND_PREFLIGHT
 from skedge.profiles.search import CycleError
 from skedge.scheduler.pod_status import status_patch
 from skedge.scheduler.scheduling_cycle import (
@@ -67,11 +68,15 @@ def preflight(decision: Decision) -> PreBindWork | Status:
 def start_binding(scheduler: Scheduler, decision: Decision) -> None:
     """Hands a decision to the binding side. Pods with nothing to wait for share the dispatcher's workers."""
     work: PreBindWork | Status
+    measures = decision.profile.measures
+    start = measures.now()
     try:
         work = preflight(decision)
     except Exception as error:
         log.error(error, "PreBindPreFlight broke off", pod=decision.pod.key)
         work = Status.from_error(error)
+    outcome = work.code if isinstance(work, Status) else Code.SUCCESS if work.groups else Code.SKIP
+    measures.point(PRE_BIND_PREFLIGHT, outcome.word, start)
     waiting = None
     if decision.waits:
         waiting = WaitingPod(decision.pod, decision.waits)
@@ -121,15 +126,19 @@ async def _steps(
         if not status.ok:
             return status
     scheduler.inbox.submit(partial(scheduler.queue.done, pod.uid))
-    if work.groups:
-        status = await scheduler.pre_bind(decision, work.groups)
-        if not status.ok:
-            return status
+    measures = decision.profile.measures
+    start = measures.now()
+    status = await scheduler.pre_bind(decision, work.groups) if work.groups else SUCCESS
+    start = measures.point(PRE_BIND, status.code.word, start)
+    if not status.ok:
+        return status
     if scheduler.extenders:
         bound = await scheduler.extenders.bind(pod, node_name)
         if bound is not None:
             return bound
-    return await _bind(decision)
+    status = await _bind(decision)
+    measures.point(BIND, status.code.word, start)
+    return status
 
 
 async def _wait_on_permit(scheduler: Scheduler, decision: Decision, waiting: WaitingPod) -> Status:
@@ -213,8 +222,11 @@ def _bound(scheduler: Scheduler, decision: Decision) -> None:
         None if first is None else scheduler.clock.now() - first,
         queued.was_flushed_from_unschedulable,
     )
+    measures = decision.profile.measures
+    start = measures.now()
     for plugin in decision.profile.post_bind:
         plugin.post_bind(decision.state, pod, node_name)
+    measures.point(POST_BIND, Code.SUCCESS.word, start)
     activate(scheduler, decision.state)
 
 

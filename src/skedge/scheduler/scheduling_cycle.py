@@ -15,6 +15,8 @@ from skedge.framework.plugin import PostFilterResult
 from skedge.framework.state import PODS_TO_ACTIVATE, CycleState
 from skedge.framework.status import Code, Status
 from skedge.profiles.diagnosis import Diagnosis, FitError
+from skedge.profiles.measures import PERMIT, RESERVE, UNRESERVE
+from skedge.profiles.measures import SUCCESS as PASSED
 from skedge.profiles.profile import Profile
 from skedge.profiles.sampling import heap_root
 from skedge.profiles.search import CycleError, Search
@@ -190,19 +192,25 @@ def reserve(scheduler: Scheduler, queued: QueuedPodInfo, choice: Choice, started
         return Failure(Status.from_error(error))
     if scheduler.queue.nominator:
         scheduler.queue.nominator.delete(pod)
+    measures = profile.measures
+    start = measures.now()
     for plugin in profile.reserve:
         status = plugin.reserve(state, pod, node_name)
         if not status.ok:
+            measures.point(RESERVE, status.code.word, start)
             undo(scheduler, profile, state, pod, node_name)
             return Failure(_told(status.by(plugin.name), "Reserve", pod, state, scheduler))
+    start = measures.point(RESERVE, PASSED, start)
     waits: dict[str, float] = {}
     for plugin in profile.permit:
         status, seconds = plugin.permit(state, pod, node_name)
         if status.code is Code.WAIT:
             waits[plugin.name] = min(seconds, MAX_PERMIT_WAIT)
         elif not status.ok:
+            measures.point(PERMIT, status.code.word, start)
             undo(scheduler, profile, state, pod, node_name)
             return Failure(_told(status.by(plugin.name), "Permit", pod, state, scheduler))
+    measures.point(PERMIT, Code.WAIT.word if waits else PASSED, start)
     activate(scheduler, state)
     return Decision(queued, profile, state, placed, waits, started, search.evaluated_nodes, len(search.rows))
 
@@ -215,11 +223,13 @@ def _told(status: Status, point: str, pod: PodInfo, state: CycleState, scheduler
 
 def undo(scheduler: Scheduler, profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> None:
     """Unreserve by every Reserve plugin, last first, then forget. One that raises does not stop the others."""
+    start = profile.measures.now()
     for plugin in reversed(profile.reserve):
         try:
             plugin.unreserve(state, pod, node_name)
         except Exception as error:
             log.error(error, "Unreserve failed", plugin=plugin.name, pod=pod.key)
+    profile.measures.point(UNRESERVE, PASSED, start)
     try:
         scheduler.cache.forget_pod(pod, node_name)
     except CacheError as error:

@@ -1,0 +1,210 @@
+"""What a profile tells the metrics: how long each extension point took, and how often each plugin was evaluated.
+
+The reference asks plugins node by node and counts each call; here an array call answers for many nodes and kept answers
+for most of them. The counts are nevertheless those of the reference: for Filter the nodes that came as far as the
+plugin, for Score the feasible ones. Upstream: `framework/runtime/instrumented_plugins.go`, `pkg/scheduler/metrics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from skedge.framework.status import Code
+from skedge.telemetry.families import Counter, Histogram
+from skedge.telemetry.hooks import SchedulerHooks
+
+if TYPE_CHECKING:
+    from skedge.profiles.diagnosis import Codes
+    from skedge.profiles.profile import Profile
+    from skedge.profiles.search import Search
+    from skedge.snapshot.arith import Ints
+
+PRE_FILTER: Final = "PreFilter"
+FILTER: Final = "Filter"
+POST_FILTER: Final = "PostFilter"
+PRE_SCORE: Final = "PreScore"
+SCORE: Final = "Score"
+RESERVE: Final = "Reserve"
+UNRESERVE: Final = "Unreserve"
+PERMIT: Final = "Permit"
+PRE_BIND_PREFLIGHT: Final = "PreBindPreFlight"
+PRE_BIND: Final = "PreBind"
+BIND: Final = "Bind"
+POST_BIND: Final = "PostBind"
+SUCCESS: Final = Code.SUCCESS.word
+
+
+class Measures:
+    """Measures nothing: for simulations and tests. Times are the clock's `monotonic()`."""
+
+    def now(self) -> float:
+        return 0.0
+
+    def point(self, point: str, status: str, start: float) -> float:
+        """All plugins of a point ran since `start`; the time now."""
+        return 0.0
+
+    def pre_filtered(self, search: Search, start: float) -> float:
+        return 0.0
+
+    def filtered(self, search: Search, start: float) -> float:
+        return 0.0
+
+    def tried(self, plugins: Sequence[Any], codes: Sequence[Codes]) -> None:
+        """Hypothetical worlds were filtered by these plugins, all of which answered yes but for those with codes."""
+
+    def pre_scored(self, search: Search, start: float) -> float:
+        return 0.0
+
+    def scored(self, search: Search, start: float) -> float:
+        return 0.0
+
+
+NOTHING: Final = Measures()
+
+
+class _Alike:
+    """Counters of the plugins with kept answers, for pods that are alike."""
+
+    __slots__ = ("filter", "pre_filter", "pre_score", "score")
+
+    def __init__(self, *lists: list[Counter]) -> None:
+        self.pre_filter, self.filter, self.pre_score, self.score = lists
+
+
+class CountedMeasures(Measures):
+    """Measures one profile."""
+
+    def __init__(self, profile: Profile, hooks: SchedulerHooks, monotonic: Callable[[], float]) -> None:
+        self._profile = profile
+        self._hooks = hooks
+        self._monotonic = monotonic
+        self._points: dict[tuple[str, str], Histogram] = {}
+
+        def counters(point: str, plugins: Iterable[Any]) -> dict[str, Counter]:
+            return {p.name: hooks.plugin_evaluation_child(p.name, point, profile.name) for p in plugins}
+
+        self._pre_filter = counters(PRE_FILTER, profile.pre_filter)
+        self._filter = counters(FILTER, profile.filter)
+        self._pre_score = counters(PRE_SCORE, profile.pre_score)
+        self._score = counters(SCORE, (enabled.plugin for enabled in profile.score))
+        kept = profile.kept_names
+        order = [plugin.name in kept for plugin in profile.filter]
+        self._kept_first = order == sorted(order, reverse=True)
+
+    def now(self) -> float:
+        return self._monotonic()
+
+    def point(self, point: str, status: str, start: float) -> float:
+        now = self._monotonic()
+        seconds = self._points.get((point, status))
+        if seconds is None:
+            seconds = self._hooks.extension_point_child(point, status, self._profile.name)
+            self._points[point, status] = seconds
+        seconds.observe(now - start)
+        return now
+
+    # --- evaluations --------------------------------------------------------------------------------------------------
+
+    def _alike(self, search: Search) -> _Alike:
+        standing = search.standing
+        found: _Alike | None = standing.measured
+        if found is None:
+            profile, kept = self._profile, self._profile.kept_names
+            skip_score = standing.state.skip_score
+            found = standing.measured = _Alike(
+                [self._pre_filter[name] for name, (_, status) in standing.pre_filter.items() if not status.skip],
+                [self._filter[plugin.name] for plugin, _ in standing.filters],
+                [self._pre_score[p.name] for p in profile.pre_score if p.name in kept and p.name not in skip_score],
+                [self._score[e.plugin.name] for e in profile.score if e.plugin.name in kept - skip_score],
+            )
+        return found
+
+    def pre_filtered(self, search: Search, start: float) -> float:
+        """Every plugin was asked once and is counted, unless it had nothing to do with the pod."""
+        rejected = search.diagnosis.pre_filter
+        if rejected is None:
+            for counter in self._alike(search).pre_filter:
+                counter.inc()
+            for plugin in self._profile.cycle_pre_filter:
+                if plugin.name not in search.skip_filter:
+                    self._pre_filter[plugin.name].inc()
+            return self.point(PRE_FILTER, SUCCESS, start)
+        for plugin in self._profile.pre_filter:
+            kept = search.standing.pre_filter.get(plugin.name)
+            if plugin.name not in search.skip_filter and (kept is None or not kept[1].skip):
+                self._pre_filter[plugin.name].inc()
+            if plugin.name == rejected.plugin:
+                break
+        return self.point(PRE_FILTER, rejected.code.word, start)
+
+    def filtered(self, search: Search, start: float) -> float:
+        """Plugins are counted for every node that came as far as them."""
+        now = self.point(FILTER, SUCCESS, start)
+        every = self._profile.run_all_filters
+        if every or search.direct or search.visited is not None or not (self._kept_first or not search.reached):
+            for name, count in _reached(search.evaluated_codes(), every=every):
+                self._filter[name].inc(count)
+        else:
+            standing = search.standing
+            alive = standing.exists
+            for counter, stopped in zip(self._alike(search).filter, standing.stopped, strict=True):
+                counter.inc(alive)
+                alive -= stopped
+        if not every and (self._kept_first or search.visited is not None):
+            for plugin, count in search.reached:
+                self._filter[plugin.name].inc(count)
+        if search.diagnosis.crowded is not None:
+            self._count_crowded(search, *search.diagnosis.crowded)
+        return now
+
+    def _count_crowded(self, search: Search, rows: Ints, codes: Sequence[Codes]) -> None:
+        """Where pods are nominated all plugins run with them first, and a second time only where that went well."""
+        for name, count in _reached(codes):
+            self._filter[name].inc(count)
+        failed = np.zeros(len(rows), bool)
+        for _, each in codes:
+            failed |= each != 0
+        for name, count in _reached(search.evaluated_codes(rows[failed])):
+            self._filter[name].inc(-count)
+
+    def tried(self, plugins: Sequence[Any], codes: Sequence[Codes]) -> None:
+        by_name = {plugin.name: each for plugin, each in codes}
+        if not by_name:
+            return
+        alive: Any = np.ones(len(next(iter(by_name.values()))), bool)
+        for plugin in plugins:
+            self._filter[plugin.name].inc(int(np.count_nonzero(alive)))
+            found = by_name.get(plugin.name)
+            if found is not None:
+                alive = alive & (found == 0)
+
+    def pre_scored(self, search: Search, start: float) -> float:
+        for counter in self._alike(search).pre_score:
+            counter.inc()
+        for plugin in self._profile.cycle_pre_score:
+            if plugin.name not in search.skip_score:
+                self._pre_score[plugin.name].inc()
+        return self.point(PRE_SCORE, SUCCESS, start)
+
+    def scored(self, search: Search, start: float) -> float:
+        nodes = len(search.rows)
+        for counter in self._alike(search).score:
+            counter.inc(nodes)
+        for enabled in self._profile.cycle_score:
+            if enabled.plugin.name not in search.skip_score:
+                self._score[enabled.plugin.name].inc(nodes)
+        return self.point(SCORE, SUCCESS, start)
+
+
+def _reached(codes: Sequence[Codes], *, every: bool = False) -> Iterator[tuple[str, int]]:
+    """Plugin -> how many rows came as far as it; `every`: a row goes on although it was rejected."""
+    alive: Any = None
+    for plugin, each in codes:
+        yield plugin.name, len(each) if alive is None else int(np.count_nonzero(alive))
+        passed: Any = np.asarray(each) == 0
+        if not every:
+            alive = passed if alive is None else alive & passed
