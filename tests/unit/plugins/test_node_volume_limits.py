@@ -224,6 +224,21 @@ def test_counts_follow_everything() -> None:
     assert filtered(made, NAME, ONE)["m"] is not None
 
 
+def test_columns_grow_with_the_table() -> None:
+    made = cluster(pvs=PVS, pvcs=CLAIMS)
+    for i in range(200):
+        made.add("csiNodes", csi_node(f"n{i}", ebs__csi__aws__com=i % 2))
+        made.add("pods", pod(f"g{i}", claims=["ebs1"], node=f"ghost{i}"))
+        made.add("nodes", make_node(f"n{i}").json)
+        if i % 40 == 0:
+            assert (filtered(made, NAME, ONE)[f"n{i}"] is None) is bool(i % 2)
+    found = filtered(made, NAME, ONE)
+    assert {name for name, status in found.items() if status} == {f"n{i}" for i in range(0, 200, 2)}
+    made.add("nodes", make_node("ghost7").json)
+    made.add("csiNodes", csi_node("ghost7", ebs__csi__aws__com=1))
+    assert filtered(made, NAME, ONE)["ghost7"] is not None  # its pod was there before
+
+
 def test_limits_may_demand_the_driver() -> None:
     """Gate VolumeLimitScaling: where CSIDriver says so a node without the driver is no place for its volumes."""
     driver = {"metadata": {"name": EBS}, "spec": {"preventPodSchedulingIfMissing": True}}

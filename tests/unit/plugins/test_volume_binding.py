@@ -244,6 +244,47 @@ def test_selectors_choose_by_labels() -> None:
         bits(furnished("a", pvs=pvs, pvcs=[wish]), pod(claims=["c"]))
 
 
+def test_amounts_that_cannot_be_read_are_none() -> None:
+    made = furnished(
+        "n", pvs=[volume("v", storage_class="static", size="much")], pvcs=[claim("c", storage_class="static")]
+    )
+    assert bits(made, pod(claims=["c"])) == {"n": BIND_CONFLICT}
+    made.add("pvcs", claim("c", storage_class="static", size="some"))
+    assert chosen(made, "n", "c") == {"c": "v"}
+
+
+def test_fractions_of_bytes_count() -> None:
+    for size, fits in (("1500m", False), ("2", True)):
+        pv = volume("v", storage_class="static", size=size, affinity=(HOST, ["n"]))
+        made = furnished("n", pvs=[pv], pvcs=[claim("c", storage_class="static", size="1600m")])
+        assert bits(made, pod(claims=["c"])) == {"n": 0 if fits else BIND_CONFLICT}
+
+
+def test_profiles_share_what_is_assumed() -> None:
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler"}, {"schedulerName": "other"}],
+    }
+    made = Cluster(config)
+    made.add("nodes", make_node("n").json)
+    for each in CLASSES:
+        made.add("storageClasses", each)
+    made.add("pvs", volume("v", storage_class="static"))
+    for name in ("c", "d"):
+        made.add("pvcs", claim(name, storage_class="static"))
+    one, two = (next(p for p in made.profiles[n].plugins if p.name == NAME) for n in ("default-scheduler", "other"))
+    assert one is not two
+    state, pending = CycleState(), info(pod(claims=["c"]))
+    one.pre_filter(state, pending, Rows(made.cache.table))
+    assert one.reserve(state, pending, "n").ok
+    other, second = CycleState(), info(pod("q", claims=["d"]))
+    two.pre_filter(other, second, Rows(made.cache.table))
+    assert two.filter(other, second, Rows(made.cache.table)).tolist() == [BIND_CONFLICT]
+    rejected = two.reserve(other, second, "n")
+    assert rejected.reasons == (REASONS[BIND_CONFLICT],)
+
+
 def test_both_parts_of_a_node_are_judged() -> None:
     pvs = [volume("v", affinity=(HOST, ["a"]))]
     made = furnished("a", "b", pvs=pvs, pvcs=[claim("bound", "v"), claim("c", storage_class="static")])

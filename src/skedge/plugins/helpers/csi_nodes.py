@@ -24,6 +24,7 @@ class CsiNodes:
         self._store = handle.listers.csi_nodes
         self._position = -1
         self._changed: set[str] = set()
+        self._seen: dict[int, tuple[str, frozenset[str]]] = {}  # row -> its node, the plugins it has migrated
         self.limits: dict[str, Ints] = {}
         """Driver -> highest number of volumes."""
         self.installed: dict[str, Bools] = {}
@@ -64,15 +65,18 @@ class CsiNodes:
             if driver.allocatable is not None and driver.allocatable.count is not None
         }
         installed = {driver.name: True for driver in drivers}
-        migrated = dict.fromkeys(migrated_plugins(found), True)
+        migrated = dict.fromkeys(plugins := migrated_plugins(found), True)
         for (columns, absent), values in zip(self._columns(), (limits, installed, migrated), strict=True):
             for name in values:
                 if name not in columns:
                     columns[name] = np.full(self._table.capacity, absent)
             for name, column in columns.items():
                 column[row] = values.get(name, absent)
-        for callback in self.moved:
-            callback(row)
+        now = ("" if node is None else node.metadata.name, plugins)
+        if self._seen.get(row) != now:
+            self._seen[row] = now
+            for callback in self.moved:
+                callback(row)
 
     def _columns(self) -> tuple[tuple[dict[str, Any], Any], ...]:
         """Limits, installed, migrated: the columns and what stands where there is nothing."""

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from skedge.api.core import Volume
+from skedge.api.core import ResourceList, Volume
 from skedge.api.meta import NodeSelector
 from skedge.api.node_selectors import NodeTerms
-from skedge.api.quantity import Quantity, quantity
+from skedge.api.quantity import Quantity, QuantityError, quantity
 from skedge.api.storage import PersistentVolume, PersistentVolumeClaim
 from skedge.framework.status import SUCCESS, Status
 from skedge.snapshot.pods import PlacedPod, PodInfo
@@ -87,14 +87,21 @@ def is_bound(claim: PersistentVolumeClaim) -> bool:
 def requested(claim: PersistentVolumeClaim) -> Quantity | None:
     """The storage a claim asks for."""
     resources = claim.spec.resources
-    amount = ((resources.requests if resources is not None else None) or {}).get("storage")
-    return None if amount is None else quantity(amount)
+    return _storage(resources.requests if resources is not None else None)
 
 
 def capacity(volume: PersistentVolume) -> Quantity | None:
     """The storage a volume offers."""
-    amount = (volume.spec.capacity or {}).get("storage")
-    return None if amount is None else quantity(amount)
+    return _storage(volume.spec.capacity)
+
+
+def _storage(amounts: ResourceList | None) -> Quantity | None:
+    """The amount of storage, if there is one that can be read."""
+    amount = (amounts or {}).get("storage")
+    try:
+        return None if amount is None else quantity(amount)
+    except QuantityError:
+        return None
 
 
 @lru_cache(maxsize=4096)
