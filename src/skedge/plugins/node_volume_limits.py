@@ -15,9 +15,10 @@ from skedge.framework.handle import Handle
 from skedge.framework.plugin import UNRESOLVABLE, Depends, NodeNames
 from skedge.framework.state import CycleState
 from skedge.framework.status import SKIP, SUCCESS, Code, PluginError, Status
-from skedge.plugins.helpers.attached_volumes import AttachedVolumes, ClaimMissing, CsiVolume, Key
+from skedge.plugins.helpers.attached_volumes import AttachedVolumes
 from skedge.plugins.helpers.csi_nodes import NO_LIMIT
 from skedge.plugins.helpers.csi_translation import in_tree
+from skedge.plugins.helpers.csi_volumes import ClaimMissing, CsiVolume, Key
 from skedge.plugins.helpers.volumes import AnyPod, claim_name, claim_names, sign_volumes, written_claims
 from skedge.snapshot.arith import where
 from skedge.snapshot.pods import PodInfo
@@ -90,7 +91,7 @@ class NodeVolumeLimits:
         if found is None:
             by_driver: dict[str, list[CsiVolume]] = {}
             try:
-                for volume in self._attached.volumes_of(pod):
+                for volume in self._attached.csi_volumes.of_pod(pod):
                     by_driver.setdefault(volume.key[0], []).append(volume)
                 found = _Wanted(by_driver)
             except ClaimMissing as error:
@@ -162,7 +163,7 @@ class NodeVolumeLimits:
             if pod.volumes:
                 row = int(rows[position])
                 by_key = found.setdefault(position, {})
-                for volume in self._attached.volumes_of(pod, set()):
+                for volume in self._attached.csi_volumes.of_pod(pod, set()):
                     if not volume.plugin or self._nodes.has_migrated(volume.plugin, row):
                         by_key[volume.key] = by_key.get(volume.key, 0) + sign
         return found

@@ -8,45 +8,18 @@ pods whose answer may have changed are noted, and looked at again when somebody 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from skedge.api.core import Volume
 from skedge.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from skedge.framework.handle import Handle
 from skedge.framework.status import PluginError
 from skedge.plugins.helpers.csi_nodes import CsiNodes, grown
-from skedge.plugins.helpers.csi_translation import IN_TREE, InTree, in_tree, inline_handle, volume_handle
-from skedge.plugins.helpers.volumes import (
-    CLAIM,
-    NO_CLAIM_NAME,
-    AnyPod,
-    claim_name,
-    claim_names,
-    class_of,
-    not_found,
-    ownership_error,
-)
+from skedge.plugins.helpers.csi_volumes import CsiVolumes, Key, Source
+from skedge.plugins.helpers.volumes import CLAIM, STORAGE_CLASS, VOLUME, claim_names
 from skedge.snapshot.arith import Ints
 from skedge.snapshot.pods import PlacedPod
-
-Key = tuple[str, str]
-"""(driver, handle): what makes two volumes the same."""
-
-Source = tuple[str, str]
-"""(kind, key) of an object that a pod's volumes were worked out from."""
-
-
-class CsiVolume(NamedTuple):
-    """A volume as limits count it; `plugin`: only on nodes that have migrated this in-tree plugin ("": everywhere)."""
-
-    key: Key
-    plugin: str = ""
-
-
-class ClaimMissing(Exception):
-    """A claim of a pod that is to be placed does not exist; the text says which."""
 
 
 class _User:
@@ -71,6 +44,7 @@ class AttachedVolumes:
         self._claims = listers.persistent_volume_claims
         self._volumes = listers.persistent_volumes
         self._classes = listers.storage_classes
+        self.csi_volumes = CsiVolumes(listers)
         self.csi_nodes: CsiNodes = handle.shared(CsiNodes)
         self.counts: dict[str, Ints] = {}
         """Driver -> volumes of a row."""
@@ -135,7 +109,7 @@ class AttachedVolumes:
 
     def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
         name = (new or old).metadata.name  # type: ignore[union-attr]
-        self._stale |= self._used.get(("volume", name), _NOBODY)
+        self._stale |= self._used.get((VOLUME, name), _NOBODY)
         if self._attachments:
             self._stale_nodes |= {
                 node
@@ -144,7 +118,7 @@ class AttachedVolumes:
             }
 
     def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
-        self._stale |= self._used.get(("class", (new or old).metadata.name), _NOBODY)  # type: ignore[union-attr]
+        self._stale |= self._used.get((STORAGE_CLASS, (new or old).metadata.name), _NOBODY)  # type: ignore[union-attr]
 
     def _attachment_changed(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
         for attachment in (old, new):
@@ -183,7 +157,7 @@ class AttachedVolumes:
     def _count(self, user: _User) -> None:
         self._take_off(user)
         try:
-            volumes = self.volumes_of(user.pod, user.sources)
+            volumes = self.csi_volumes.of_pod(user.pod, user.sources)
         except PluginError as error:
             user.error = str(error)
             self.errors[user.row] = user.error
@@ -254,83 +228,6 @@ class AttachedVolumes:
             column = self.counts[key[0]] = np.zeros(self._table.capacity, np.int64)
         column[row] += amount
 
-    # --- from pods to volumes -----------------------------------------------------------------------------------------
-
-    def volumes_of(self, pod: AnyPod, sources: set[Source] | None = None) -> list[CsiVolume]:
-        """The volumes of a pod that limits may count; what they rest on is added to `sources`.
-
-        With `sources` (a pod that has a node) a missing claim does not count; without, it raises ClaimMissing. Raises
-        PluginError where the reference has no answer.
-        """
-        found: dict[Key, CsiVolume] = {}
-        for volume in pod.volumes:
-            name = claim_name(pod, volume)
-            if name is None:
-                csi = _inline(volume)
-            elif name:
-                csi = self._behind_claim(pod, volume, name, sources)
-            else:
-                raise PluginError(NO_CLAIM_NAME)
-            if csi is not None and (csi.key not in found or not csi.plugin):
-                found[csi.key] = csi
-        return [*found.values()]
-
-    def _behind_claim(self, pod: AnyPod, volume: Volume, name: str, sources: set[Source] | None) -> CsiVolume | None:
-        key = f"{pod.namespace}/{name}"
-        if sources is not None:
-            sources.add((CLAIM, key))
-        claim: PersistentVolumeClaim | None = self._claims.get(name, pod.namespace)
-        if claim is None:
-            if sources is None:
-                raise ClaimMissing(f"looking up PVC {key}: {not_found(CLAIM, name)}")
-            return None
-        if volume.ephemeral is not None and volume.persistent_volume_claim is None:
-            error = ownership_error(pod, claim)
-            if error:
-                raise PluginError(error)
-        if claim.spec.volume_name:
-            if sources is not None:
-                sources.add(("volume", claim.spec.volume_name))
-            pv: PersistentVolume | None = self._volumes.get(claim.spec.volume_name)
-            if pv is not None:
-                return _of_volume(pv)
-        return self._to_come(claim, key, sources)
-
-    def _to_come(self, claim: PersistentVolumeClaim, key: str, sources: set[Source] | None) -> CsiVolume | None:
-        """What a claim without a volume will count as, by the provisioner of its class."""
-        name = class_of(claim)
-        if not name:
-            return None
-        if sources is not None:
-            sources.add(("class", name))
-        storage_class: StorageClass | None = self._classes.get(name)
-        if storage_class is None:
-            return None
-        provisioner = storage_class.provisioner
-        handle = f"\0{key}"  # no volume has such a handle
-        plugin: InTree | None = IN_TREE.get(provisioner)
-        if plugin is None:
-            return CsiVolume((provisioner, handle))
-        return CsiVolume((plugin.driver, handle), plugin.name) if plugin.switchable else None
-
 
 _NOBODY: frozenset[str] = frozenset()
 _NOTHING: frozenset[Any] = frozenset()
-
-
-def _inline(volume: Volume) -> CsiVolume | None:
-    plugin = in_tree(volume)
-    if plugin is None or not plugin.switchable:
-        return None
-    handle = inline_handle(plugin, volume)
-    return None if handle is None else CsiVolume((plugin.driver, handle), plugin.name)
-
-
-def _of_volume(pv: PersistentVolume) -> CsiVolume | None:
-    if pv.spec.csi is not None:
-        return CsiVolume((pv.spec.csi.driver, pv.spec.csi.volume_handle))
-    plugin = in_tree(pv.spec)
-    if plugin is None or not plugin.switchable:
-        return None
-    handle = volume_handle(plugin, pv)
-    return None if handle is None else CsiVolume((plugin.driver, handle), plugin.name)
