@@ -39,6 +39,8 @@ PACE = 0.05
 
 OWNER = "owner"
 """Index of pods by the UID of their controller; those without one stand under `orphans:NAMESPACE`."""
+NAMESPACE = "namespace"
+"""Index of objects handled whole, and of pods, by namespace."""
 NODE_NAME = "node"
 """Index of pods by the name of their node."""
 
@@ -55,9 +57,11 @@ class Context:
     ) -> None:
         self.client, self.factory, self.events, self.rng = client, factory, events, rng
         self.clock: Clock = client.clock
+        self._owned: dict[Kind, Informer[JSON]] = {}
         self._watched: dict[str, Informer[Any]] = {}
         self.pods: Informer[Pod] = self.informer(PODS)
         self.pods.add_indexer(OWNER, _owner_or_orphan)
+        self.pods.add_indexer(NAMESPACE, lambda pod: (pod.metadata.namespace,))
         self.pods.add_indexer(NODE_NAME, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
 
     def timestamp(self) -> str:
@@ -77,12 +81,12 @@ class Context:
         return found if found is not None else self.informer(Resource.of(kind.path(), Owned))
 
     def owned(self, kind: Kind) -> Informer[JSON]:
-        """The informer of a kind handled whole, indexed like pods by owner."""
-        informer = self.informer(kind.resource)
-        try:
+        """The informer of a kind handled whole, indexed by owner (like pods) and by namespace."""
+        informer = self._owned.get(kind)
+        if informer is None:
+            informer = self._owned[kind] = self.informer(kind.resource)
             informer.add_indexer(OWNER, lambda obj: _owner_or_orphan_meta(meta_of(obj)))
-        except ValueError:
-            pass  # another controller asked for it before
+            informer.add_indexer(NAMESPACE, lambda obj: (obj["metadata"].get("namespace", ""),))
         return informer
 
 

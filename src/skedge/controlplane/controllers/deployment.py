@@ -12,7 +12,7 @@ from skedge.client.errors import AlreadyExists, NotFound
 from skedge.client.rest import decode
 from skedge.controlplane.controllers import deployment_status as report
 from skedge.controlplane.controllers import rollout
-from skedge.controlplane.controllers.base import OWNER, Context, Controller, Outdated
+from skedge.controlplane.controllers.base import NAMESPACE, OWNER, Context, Controller, Outdated
 from skedge.controlplane.controllers.kinds import DEPLOYMENT, REPLICA_SET
 from skedge.controlplane.controllers.objects import Meta, Pod, key_of, meta_of, owner_reference
 from skedge.controlplane.controllers.owning import claim, selector_of
@@ -231,9 +231,8 @@ class Deployments(Controller):
         meta = replica_set["metadata"]
         if meta.get("ownerReferences"):
             return
-        for obj in self.objects.store:
-            its = obj["metadata"]
-            if its["namespace"] == meta["namespace"] and selector_of(obj).matches(meta.get("labels")):
+        for obj in self.objects.store.by_index(NAMESPACE, meta["namespace"]):
+            if selector_of(obj).matches(meta.get("labels")):
                 self.enqueue(key_of(obj))
 
     def _deployment_waiting_for(self, pod: Pod) -> str | None:

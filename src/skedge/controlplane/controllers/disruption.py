@@ -9,7 +9,7 @@ from typing import Any
 
 from skedge.api.labels import Selector
 from skedge.client.informer import Informer
-from skedge.controlplane.controllers.base import Context, Controller, last
+from skedge.controlplane.controllers.base import NAMESPACE, Context, Controller, last
 from skedge.controlplane.controllers.kinds import (
     BUDGET,
     DEPLOYMENT,
@@ -24,7 +24,6 @@ from skedge.controlplane.controllers.revisions import scaled
 
 JSON = dict[str, Any]
 
-_NAMESPACE = "namespace"
 _EVICTED_FOR = 120.0
 """Seconds for which an evicted pod counts as going although it is still there."""
 
@@ -39,8 +38,6 @@ class DisruptionBudgets(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.objects, self.pods = context.owned(BUDGET), context.pods
-        self.objects.add_indexer(_NAMESPACE, lambda obj: (obj["metadata"]["namespace"],))
-        self.pods.add_indexer(_NAMESPACE, lambda pod: (pod.metadata.namespace,))
         kinds = (REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, DEPLOYMENT)
         self._scales: dict[tuple[str, str], tuple[Kind, Informer[JSON]]] = {
             (kind.api_version, kind.name): (kind, context.owned(kind)) for kind in kinds
@@ -102,7 +99,7 @@ class DisruptionBudgets(Controller):
 
     def _pods(self, obj: JSON, selector: Selector) -> list[Pod]:
         """The pods a budget is about; finished ones are of no interest."""
-        found = self.pods.store.by_index(_NAMESPACE, obj["metadata"]["namespace"])
+        found = self.pods.store.by_index(NAMESPACE, obj["metadata"]["namespace"])
         return [pod for pod in found if not pod.is_finished and selector.matches(pod.metadata.labels)]
 
     def _bounds(self, spec: JSON, pods: list[Pod]) -> tuple[int, int]:
@@ -143,7 +140,7 @@ class DisruptionBudgets(Controller):
     # --- who is meant
 
     def _pod(self, pod: Pod) -> None:
-        for obj in self.objects.store.by_index(_NAMESPACE, pod.metadata.namespace):
+        for obj in self.objects.store.by_index(NAMESPACE, pod.metadata.namespace):
             if selector_of(obj).matches(pod.metadata.labels):
                 self.enqueue(key_of(obj))
 
@@ -154,5 +151,5 @@ class DisruptionBudgets(Controller):
 
     def _resized(self, old: JSON, new: JSON) -> None:
         if old["spec"].get("replicas") != new["spec"].get("replicas"):
-            for obj in self.objects.store.by_index(_NAMESPACE, new["metadata"]["namespace"]):
+            for obj in self.objects.store.by_index(NAMESPACE, new["metadata"]["namespace"]):
                 self.enqueue(key_of(obj))

@@ -16,7 +16,7 @@ from skedge.api.meta import LabelSelector
 from skedge.client.errors import ApiError, ClientError, NotFound, one_line
 from skedge.client.informer import Informer
 from skedge.client.rest import STRATEGIC_MERGE_PATCH
-from skedge.controlplane.controllers.base import OWNER, Context, Controller, last
+from skedge.controlplane.controllers.base import NAMESPACE, OWNER, Context, Controller, last
 from skedge.controlplane.controllers.expectations import Expectations
 from skedge.controlplane.controllers.kinds import POD, Kind
 from skedge.controlplane.controllers.objects import Meta, Pod, key_of, meta_of, owner_reference
@@ -160,9 +160,8 @@ class PodOwner(Controller):
 
     def _orphan(self, pod: Pod) -> None:
         """Tell the objects that might adopt a pod nobody owns."""
-        namespace = pod.metadata.namespace
-        for obj in self.objects.store:
-            if obj["metadata"]["namespace"] == namespace and selector_of(obj).matches(pod.metadata.labels):
+        for obj in self.objects.store.by_index(NAMESPACE, pod.metadata.namespace):
+            if selector_of(obj).matches(pod.metadata.labels):
                 self.enqueue(key_of(obj))
 
 

@@ -5,12 +5,13 @@ Upstream: `pkg/controller/podgc/gc_controller.go`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 from skedge.client.errors import NotFound
 from skedge.client.rest import STRATEGIC_MERGE_PATCH
-from skedge.controlplane.controllers.base import Context, Controller
+from skedge.controlplane.controllers.base import NODE_NAME, Context, Controller
 from skedge.controlplane.controllers.kinds import NODE, NODES, POD
 from skedge.controlplane.controllers.objects import Pod, epoch
 from skedge.controlplane.controllers.owning import together
@@ -23,6 +24,8 @@ QUARANTINE = 40.0
 FINISHED_LIMIT = 12_500
 _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 _AT_ONCE = 32
+_SLICE = 5_000
+"""Pods looked at without letting other tasks run."""
 
 
 class PodGC(Controller):
@@ -47,14 +50,17 @@ class PodGC(Controller):
         lost = await self._lost_nodes()
         finished: list[Pod] = []
         doomed: list[tuple[Pod, str]] = []
-        for pod in self.pods.store:
-            node = pod.spec.node_name
-            if node in lost:
-                doomed.append((pod, "PodGC: node no longer exists"))
-            elif pod.is_finished:
-                finished.append(pod)
-            elif pod.metadata.deletion_timestamp is not None and (not node or self._is_out_of_service(node)):
-                doomed.append((pod, ""))
+        pods = self.pods.store.list()
+        for start in range(0, len(pods), _SLICE):
+            for pod in pods[start : start + _SLICE]:
+                node = pod.spec.node_name
+                if node in lost:
+                    doomed.append((pod, "PodGC: node no longer exists"))
+                elif pod.is_finished:
+                    finished.append(pod)
+                elif pod.metadata.deletion_timestamp is not None and (not node or self._is_out_of_service(node)):
+                    doomed.append((pod, ""))
+            await asyncio.sleep(0)
         surplus = len(finished) - FINISHED_LIMIT
         if surplus > 0:
             finished.sort(key=lambda pod: epoch(pod.metadata.creation_timestamp))
@@ -65,8 +71,7 @@ class PodGC(Controller):
     async def _lost_nodes(self) -> set[str]:
         """Names of nodes that pods are on and that have been absent for long enough; the server is asked, too."""
         now = self.clock.monotonic()
-        named = {pod.spec.node_name for pod in self.pods.store if pod.spec.node_name}
-        absent = {name for name in named if name not in self.nodes.store}
+        absent = [name for name in self.pods.store.index_values(NODE_NAME) if name not in self.nodes.store]
         self._absent = {name: self._absent.get(name, now) for name in absent}
         lost = set()
         for name, since in self._absent.items():

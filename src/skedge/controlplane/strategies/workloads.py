@@ -121,7 +121,7 @@ class StatefulSets(Workload):
     empty_status = {"replicas": 0, "availableReplicas": 0}
 
     def validate_pods(self, pod_spec: JSON) -> list[FieldError]:
-        """None: mounts name volumes that only the claim templates will give (`ValidatePodTemplateSpecForStatefulSet`)."""
+        """None (`ValidatePodTemplateSpecForStatefulSet`): mounts name volumes that only claim templates will give."""
         return []
 
     def default_spec(self, obj: JSON, spec: JSON) -> None:
