@@ -15,7 +15,7 @@ import numpy as np
 from skedge.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from skedge.framework.handle import Handle
 from skedge.framework.status import PluginError
-from skedge.plugins.helpers.csi_nodes import CsiNodes, grown
+from skedge.plugins.helpers.csi_nodes import MANY, CsiNodes, grown
 from skedge.plugins.helpers.csi_volumes import CsiVolumes, Key, Source
 from skedge.plugins.helpers.volumes import CLAIM, STORAGE_CLASS, VOLUME, claim_names
 from skedge.snapshot.arith import Ints
@@ -58,6 +58,7 @@ class AttachedVolumes:
         self._stale: set[str] = set()  # UIDs
         self._used: dict[Source, set[str]] = {}  # -> UIDs
         self._attachments: dict[str, dict[str, VolumeAttachment]] = {}  # node -> name -> attachment
+        self._attachments_of: dict[str, set[str]] = {}  # volume -> nodes
         self._attached: dict[int, set[Key]] = {}  # row -> volumes with an attachment
         self._stale_nodes: set[str] = set()
         self._stale_rows: set[int] = set()
@@ -110,24 +111,32 @@ class AttachedVolumes:
     def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
         name = (new or old).metadata.name  # type: ignore[union-attr]
         self._stale |= self._used.get((VOLUME, name), _NOBODY)
-        if self._attachments:
-            self._stale_nodes |= {
-                node
-                for node, attachments in self._attachments.items()
-                if any(each.spec.source.persistent_volume_name == name for each in attachments.values())
-            }
+        self._stale_nodes |= self._attachments_of.get(name, _NOBODY)
 
     def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
         self._stale |= self._used.get((STORAGE_CLASS, (new or old).metadata.name), _NOBODY)  # type: ignore[union-attr]
 
     def _attachment_changed(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
-        for attachment in (old, new):
-            if attachment is not None:
-                self._stale_nodes.add(attachment.spec.node_name)
         if old is not None:
-            self._attachments.get(old.spec.node_name, {}).pop(old.metadata.name, None)
+            node = old.spec.node_name
+            self._stale_nodes.add(node)
+            left = self._attachments[node]
+            del left[old.metadata.name]
+            volume = old.spec.source.persistent_volume_name
+            if volume is not None and all(each.spec.source.persistent_volume_name != volume for each in left.values()):
+                self._attachments_of[volume].discard(node)
+                if not self._attachments_of[volume]:
+                    del self._attachments_of[volume]
+            if not left:
+                del self._attachments[node]
         if new is not None:
+            self._stale_nodes.add(new.spec.node_name)
             self._attachments.setdefault(new.spec.node_name, {})[new.metadata.name] = new
+            volume = new.spec.source.persistent_volume_name
+            if volume is not None:
+                self._attachments_of.setdefault(volume, set()).add(new.spec.node_name)
+        if len(self._stale_nodes) > MANY:
+            self.sync()
 
     # --- keeping up ---------------------------------------------------------------------------------------------------
 

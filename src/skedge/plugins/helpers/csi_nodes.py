@@ -14,6 +14,8 @@ from skedge.snapshot.arith import Bools, Ints
 from skedge.snapshot.changes import Aspect
 
 NO_LIMIT: Final = np.iinfo(np.int64).max
+MANY: Final = 4096
+"""Changes that are put off at most, where nobody asks for what they change."""
 
 
 class CsiNodes:
@@ -39,6 +41,8 @@ class CsiNodes:
         obj = new if new is not None else old
         assert obj is not None
         self._changed.add(obj.metadata.name)
+        if len(self._changed) > MANY:
+            self.sync()
 
     def sync(self) -> None:
         table = self._table
