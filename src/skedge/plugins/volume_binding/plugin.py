@@ -79,7 +79,11 @@ class VolumeBinding:
         found: _Volumes | None = state.get(self.name)
         if found is None:
             raise PluginError("not found")
-        return self._finder.find(found.claims, view).codes
+        try:
+            return self._finder.find(found.claims, view).codes
+        except PluginError:
+            self._handle.hooks.volume_scheduling_stage_error("predicate")
+            raise
 
     def filter_status(self, state: CycleState, pod: PodInfo, code: int) -> Status:
         reasons = (reason for bit, reason in REASONS.items() if code & bit)
