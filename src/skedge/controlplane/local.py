@@ -85,14 +85,17 @@ class LocalCluster:
         stages: Stages | None = None,
         kubeconfig: Path | None = None,
         plane: ControlPlane | None = None,
+        connect: Callable[[str], ClientConfig] = ClientConfig,
         clock: Clock | None = None,
         rng: random.Random | None = None,
         controllers: Sequence[Callable[[Context], Controller]] = CONTROLLERS,
     ) -> None:
-        """`nodes` is a text as in inventory.py. `kubeconfig` names a file to write. Raises NodesError."""
+        """`nodes` is a text as in inventory.py. `kubeconfig` names a file to write, for a server that lets everybody
+        in; `connect` makes of the URL how the controllers reach one that does not. Raises NodesError."""
         self.plane = plane or ControlPlane(port, clock=clock, rng=rng)
         self.kubeconfig = kubeconfig
         self._nodes = parse_nodes(nodes)
+        self._connect = connect
         self._stages, self._clock, self._rng, self._controllers = stages, clock, rng, controllers
         self._group = asyncio.TaskGroup()
         self._task: asyncio.Task[None] | None = None
@@ -104,7 +107,7 @@ class LocalCluster:
     @property
     def config(self) -> ClientConfig:
         """How clients reach the cluster."""
-        return ClientConfig(self.plane.url)
+        return self._connect(self.plane.url)
 
     async def __aenter__(self) -> LocalCluster:
         await self.plane.start()

@@ -145,7 +145,9 @@ class ControlPlane:
             return await self._dispatch(request)
         except ApiError as e:
             return _failure(e)
-        except (ConnectionError, asyncio.CancelledError, web.HTTPException):
+        except ConnectionError:
+            return web.Response(status=499)  # the client is gone: there is nobody to answer, and nothing to report
+        except (asyncio.CancelledError, web.HTTPException):
             raise
         except Exception:
             log.exception("request failed: %s %s", request.method, request.raw_path[:200])

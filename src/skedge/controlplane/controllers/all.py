@@ -9,6 +9,7 @@ from skedge.controlplane.controllers.cronjob import CronJobs
 from skedge.controlplane.controllers.daemonset import DaemonSets
 from skedge.controlplane.controllers.deployment import Deployments
 from skedge.controlplane.controllers.disruption import DisruptionBudgets
+from skedge.controlplane.controllers.ephemeral_volumes import EphemeralVolumes
 from skedge.controlplane.controllers.event_expiry import EventExpiry
 from skedge.controlplane.controllers.gc import GarbageCollector
 from skedge.controlplane.controllers.job import Jobs
@@ -17,6 +18,7 @@ from skedge.controlplane.controllers.node_lifecycle import NodeLifecycle
 from skedge.controlplane.controllers.persistent_volumes import PersistentVolumes
 from skedge.controlplane.controllers.pod_gc import PodGC
 from skedge.controlplane.controllers.replicaset import ReplicaSets, ReplicationControllers
+from skedge.controlplane.controllers.resource_claims import ResourceClaims
 from skedge.controlplane.controllers.statefulset import StatefulSets
 from skedge.controlplane.controllers.taint_eviction import TaintEviction
 
@@ -32,6 +34,8 @@ CONTROLLERS: tuple[Callable[[Context], Controller], ...] = (
     CronJobs,
     DisruptionBudgets,
     PersistentVolumes,
+    EphemeralVolumes,
+    ResourceClaims,
     Namespaces,
     PodGC,
     GarbageCollector,

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeVar
 
 from skedge.client import aio
 from skedge.client.core_events import CoreEventBroadcaster
-from skedge.client.errors import Conflict, Forbidden, NotFound
+from skedge.client.errors import Conflict, Forbidden, NotFound, one_line
 from skedge.client.events import EventRecorder, ObjectRef
 from skedge.client.informer import Informer, InformerFactory, Tombstone
 from skedge.client.rest import RestClient
@@ -125,10 +125,8 @@ class Controller:
             await aio.sleep(self.clock, seconds)
             try:
                 await work()
-            except (OSError, asyncio.CancelledError):
-                raise
             except Exception as error:
-                log.warning("%s: %s", self.name, str(error) or type(error).__name__)
+                log.warning("%s: %s", self.name, one_line(error))
 
     def enqueue(self, key: str) -> None:
         """Have `key` looked at soon."""

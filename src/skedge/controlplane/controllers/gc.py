@@ -10,15 +10,19 @@ Upstream: `pkg/controller/garbagecollector/{garbagecollector,graph_builder}.go`.
 
 from __future__ import annotations
 
+import logging
 from typing import Any, NamedTuple
 
-from skedge.client.errors import NotFound
+from skedge.client import aio
+from skedge.client.errors import ClientError, NotFound, one_line
 from skedge.client.rest import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from skedge.controlplane.controllers.base import Context, Controller, last
 from skedge.controlplane.controllers.discovery import kept_kinds
 from skedge.controlplane.controllers.kinds import EVENT, Kind
 from skedge.controlplane.controllers.objects import Meta, Owned, OwnerRef, meta_of
 from skedge.controlplane.controllers.owning import together
+
+log = logging.getLogger(__name__)
 
 JSON = dict[str, Any]
 
@@ -53,7 +57,7 @@ class GarbageCollector(Controller):
 
     async def run(self) -> None:
         await self.context.factory.wait_for_sync()
-        for kind in await kept_kinds(self.client):
+        for kind in await self._served():
             if kind != EVENT:
                 self._kinds[kind.api_version, kind.name] = kind
                 self._follow(kind)
@@ -63,6 +67,15 @@ class GarbageCollector(Controller):
         for uid, item in self._items.items():
             self._judge(uid, item)
         await super().run()
+
+    async def _served(self) -> list[Kind]:
+        """Asks until the server answers."""
+        while True:
+            try:
+                return await kept_kinds(self.client)
+            except ClientError as error:
+                log.warning("garbage: the kinds of the server are not known yet: %s", one_line(error))
+                await aio.sleep(self.clock, 1.0)
 
     def _follow(self, kind: Kind) -> None:
         self.context.any_informer(kind).add_handler(

@@ -58,6 +58,8 @@ REVISION = Kind("apps/v1", "ControllerRevision", "controllerrevisions")
 JOB = Kind("batch/v1", "Job", "jobs")
 CRON_JOB = Kind("batch/v1", "CronJob", "cronjobs")
 BUDGET = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
+RESOURCE_CLAIM = Kind("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")
+RESOURCE_CLAIM_TEMPLATE = Kind("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates")
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 
 NODE_LEASES = "kube-node-lease"

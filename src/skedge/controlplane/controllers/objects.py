@@ -57,9 +57,14 @@ class _ClaimSource(msgspec.Struct, rename="camel", frozen=True, gc=False):
     claim_name: str = ""
 
 
+class _Present(msgspec.Struct, frozen=True, gc=False):
+    """Something that is there, whatever it says."""
+
+
 class Volume(msgspec.Struct, rename="camel", frozen=True, gc=False):
     name: str = ""
     persistent_volume_claim: _ClaimSource | None = None
+    ephemeral: _Present | None = None
 
 
 class _Field(msgspec.Struct, rename="camel", frozen=True, gc=False):
@@ -85,6 +90,20 @@ class _Affinity(msgspec.Struct, rename="camel", frozen=True, gc=False):
     node_affinity: _NodeAffinity | None = None
 
 
+class PodClaim(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    """An entry of `spec.resourceClaims`."""
+
+    name: str = ""
+    resource_claim_template_name: str | None = None
+
+
+class PodClaimStatus(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    """An entry of `status.resourceClaimStatuses`."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodSpec(msgspec.Struct, rename="camel", gc=False):
     node_name: str = ""
     restart_policy: str = "Always"
@@ -95,6 +114,7 @@ class PodSpec(msgspec.Struct, rename="camel", gc=False):
     tolerations: tuple[Toleration, ...] | None = None
     volumes: tuple[Volume, ...] | None = None
     affinity: _Affinity | None = None
+    resource_claims: tuple[PodClaim, ...] | None = None
 
 
 class Condition(msgspec.Struct, rename="camel", frozen=True, gc=False):
@@ -126,6 +146,7 @@ class PodStatus(msgspec.Struct, rename="camel", gc=False):
     pod_ip: str | None = msgspec.field(default=None, name="podIP")
     conditions: tuple[Condition, ...] | None = None
     container_statuses: tuple[ContainerStatus, ...] | None = None
+    resource_claim_statuses: tuple[PodClaimStatus, ...] | None = None
 
 
 class Owned(msgspec.Struct):

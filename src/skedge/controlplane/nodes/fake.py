@@ -7,6 +7,7 @@ heartbeats, its pods are left alone; `unmanaged` is left to somebody else from t
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import random
 from typing import Any
 
@@ -28,6 +29,7 @@ from skedge.controlplane.nodes.templates import NODE_VALUES, POD_VALUES, NodeSce
 JSON = dict[str, Any]
 
 ANNOTATION = "skedge.io/fake-node"
+_POD_NETWORK = ipaddress.IPv4Network("10.128.0.0/9")
 _NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
 
@@ -57,7 +59,7 @@ class FakeNodes:
             on_delete=lambda node: self._node_gone(last(node)),
         )
         self._pods.add_handler(
-            on_add=lambda pod, _: self._pod_changed(pod),
+            on_add=self._pod_added,
             on_update=lambda _, pod: self._pod_changed(pod),
             on_delete=lambda pod: self._pod_gone(last(pod)),
         )
@@ -94,6 +96,11 @@ class FakeNodes:
         self.heartbeats.remove(name)
         self._node_player.forget(name)
         self._images.forget(name)
+
+    def _pod_added(self, pod: Pod, initial: bool) -> None:
+        if initial and pod.status.pod_ip:
+            self._next_ip = max(self._next_ip, _number_of(pod.status.pod_ip))
+        self._pod_changed(pod)
 
     def _pod_changed(self, pod: Pod) -> None:
         if pod.spec.node_name in self._addresses:
@@ -142,5 +149,13 @@ class FakeNodes:
     def _new_ip(self) -> str:
         """The next address of 10.128.0.0/9."""
         self._next_ip = self._next_ip % 0x7FFFFE + 1
-        number = self._next_ip
-        return f"10.{128 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
+        return str(_POD_NETWORK[self._next_ip])
+
+
+def _number_of(address: str) -> int:
+    """The place of an address among those given to pods; 0 if it is none of them."""
+    try:
+        number = int(ipaddress.IPv4Address(address)) - int(_POD_NETWORK.network_address)
+    except ValueError:
+        return 0
+    return number if 0 < number <= 0x7FFFFE else 0
