@@ -28,13 +28,15 @@ class Recorded:
 class RecordingProxy:
     """Forwards to `target`; an async context manager. `requests` are in the order in which they came.
 
-    `answer` may answer in the server's place: None lets a request pass. `down` cuts connections off instead.
+    `answer` may answer in the server's place: None lets a request pass; `delay` is how many seconds it waits first.
+    `down` cuts connections off instead.
     """
 
     def __init__(self, target: str) -> None:
         self._target = target
         self.requests: list[Recorded] = []
         self.answer: Callable[[Recorded], Answer | None] = lambda request: None
+        self.delay: Callable[[Recorded], float] = lambda request: 0.0
         self.down = False
         self.url = ""
         self._arrived = asyncio.Event()
@@ -74,6 +76,7 @@ class RecordingProxy:
         )
         self.requests.append(recorded)
         self._arrived.set()
+        await asyncio.sleep(self.delay(recorded))
         answer = self.answer(recorded)
         if answer is not None:
             return web.json_response(answer[1], status=answer[0])

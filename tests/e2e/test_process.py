@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from e2e import servers
-from e2e.proxy import RecordingProxy
+from e2e.proxy import Answer, Recorded, RecordingProxy
 from skedge.app.process import SchedulerProcess
 from skedge.config.durations import Duration
+from skedge.config.gates import FeatureGates
 from skedge.config.load import decode
 from skedge.config.plugin_args import PLUGIN_ARGS
 from skedge.config.types import KubeSchedulerConfiguration
@@ -34,6 +36,7 @@ def pod(name: str, scheduler: str = "default-scheduler", **spec: Any) -> dict[st
 
 
 def configuration(text: str = "", *, elect: bool = False) -> KubeSchedulerConfiguration:
+    """Without an election, or with a fast one."""
     head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     config = decode(head + text, args_types=PLUGIN_ARGS)
     election = config.leader_election
@@ -145,3 +148,76 @@ async def test_a_second_process_waits_in_reserve(late: bool) -> None:
             assert [each.path for each in proxy.requests if each.path.endswith("/binding")] == [f"{PODS}/two/binding"]
             second.stop()
             assert await task == 0
+
+
+@pytest.mark.asyncio
+async def test_an_end_lets_bindings_finish_and_then_releases_the_lease() -> None:
+    async with servers.running("embedded") as url, servers.operator(url) as operator:
+        await operator.send("POST", "/api/v1/nodes", NODE)
+        async with RecordingProxy(url) as proxy:
+            proxy.delay = lambda request: 0.5 if request.path.endswith("/binding") else 0.0
+            async with running(proxy.url, configuration(elect=True)) as process:
+                await until(lambda: process.election is not None and process.election.leading)
+                await operator.send("POST", PODS, pod("p"))
+                await until(lambda: any(each.path.endswith("/binding") for each in proxy.requests))
+                process.stop()
+                await operator.send("POST", PODS, pod("too-late"))
+            assert (await operator.send("GET", f"{PODS}/p"))["spec"]["nodeName"] == "n"
+            assert "nodeName" not in (await operator.send("GET", f"{PODS}/too-late"))["spec"]
+    changes = [each for each in proxy.requests if each.method != "GET"]
+    assert changes[-1].method == "PUT"
+    assert not changes[-1].body["spec"].get("holderIdentity")
+    assert [body["reason"] for body in events(proxy)] == ["LeaderElection", "Scheduled"]
+
+
+CANDIDATES = "/apis/coordination.k8s.io/v1beta1/namespaces/kube-system/leasecandidates"
+
+
+class Candidates:
+    """Stands in for the embedded server, which has no LeaseCandidates; lists, creates, and watches nothing."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+
+    def answer(self, request: Recorded) -> Answer | None:
+        if not request.path.startswith(CANDIDATES):
+            return None
+        if request.method == "POST":
+            self.items.append(request.body)
+            return 201, request.body
+        if "watch=true" in request.path:
+            return 400, {"kind": "Status", "status": "Failure", "reason": "BadRequest", "code": 400}
+        if request.path.partition("?")[0] != CANDIDATES and not self.items:
+            return 404, {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}
+        return 200, {"kind": "LeaseCandidateList", "metadata": {"resourceVersion": "1"}, "items": self.items}
+
+
+@pytest.mark.asyncio
+async def test_a_controller_may_hand_out_the_lease() -> None:
+    leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+    async with servers.running("embedded") as url, servers.operator(url) as operator, RecordingProxy(url) as proxy:
+        await operator.send("POST", "/api/v1/nodes", NODE)
+        candidates = Candidates()
+        proxy.answer = candidates.answer
+        gates = FeatureGates(CoordinatedLeaderElection=True)
+        process = SchedulerProcess(
+            configuration(elect=True), servers.as_user(proxy.url, servers.SCHEDULER), gates=gates
+        )
+        task = asyncio.create_task(process.run())
+        await until(lambda: candidates.items and process.election is not None and process.election.candidate_synced)
+        (candidate,) = candidates.items
+        spec = candidate["spec"]
+        assert (spec["leaseName"], spec["binaryVersion"], spec["emulationVersion"]) == (
+            "kube-scheduler",
+            "1.36.2",
+            "1.36.0",
+        )
+        assert (await operator.send("GET", leases))["items"] == []
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        times = {"acquireTime": now, "renewTime": now, "leaseDurationSeconds": 15, "leaseTransitions": 0}
+        held = {"holderIdentity": candidate["metadata"]["name"], "strategy": "OldestEmulationVersion", **times}
+        await operator.send("POST", leases, {"metadata": {"name": "kube-scheduler"}, "spec": held})
+        await operator.send("POST", PODS, pod("p"))
+        await bound(operator, "p")
+        process.stop()
+        assert await task == 0

@@ -354,11 +354,13 @@ class SchedulerProcess:
         return 1
 
     async def _schedule(self, built: _Built) -> None:
+        """Places pods until cancelled, and sees to it that none is lost."""
         watches = built.watches
         auditor = Auditor(built.scheduler, watches.pods.store, watches.nodes.store)
         audit = asyncio.create_task(auditor.run(), name="auditor") if self._audit else None
         try:
             await built.scheduler.run()
+            await asyncio.get_running_loop().create_future()  # what is being bound goes on until we are cancelled
         finally:
             if audit is not None:
                 audit.cancel()
