@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from skedge.plugins.legacy.node_label import NodeLabel
 from skedge.plugins.legacy.node_prefer_avoid_pods import NodePreferAvoidPods
@@ -14,9 +14,8 @@ from skedge.plugins.legacy.resources import (
 )
 from skedge.plugins.legacy.selector_spread import SelectorSpread
 from skedge.plugins.legacy.service_affinity import ServiceAffinity
-from skedge.plugins.registry import Factory
 
-LEGACY: Final[Mapping[str, Factory]] = {
+LEGACY: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     plugin.name: plugin
     for plugin in (
         NodeLabel,

@@ -17,8 +17,8 @@ from skedge.config.fields import ConfigError
 from skedge.config.legacy.args import RequestedToCapacityRatioArgs
 from skedge.framework.plugin import MAX_NODE_SCORE, Depends
 from skedge.framework.state import CycleState
-from skedge.plugins.noderesources.allocation import container_requests, used
-from skedge.plugins.noderesources.scorers import broken_line
+from skedge.plugins.helpers.allocation import container_requests, used
+from skedge.plugins.helpers.shape import broken_line
 from skedge.snapshot.arith import round_half_away, trunc_div, where
 from skedge.snapshot.changes import Aspect
 from skedge.snapshot.pods import CPU, MEMORY, PodInfo

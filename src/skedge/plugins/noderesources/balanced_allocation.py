@@ -18,7 +18,7 @@ from skedge.framework.events import ClusterEventWithHint
 from skedge.framework.plugin import MAX_NODE_SCORE, Depends
 from skedge.framework.state import CycleState
 from skedge.framework.status import SKIP, SUCCESS, Status
-from skedge.plugins.noderesources.allocation import counts
+from skedge.plugins.helpers.allocation import counts
 from skedge.snapshot.arith import truncate, where
 from skedge.snapshot.changes import Aspect
 from skedge.snapshot.pods import PodInfo

@@ -15,8 +15,8 @@ from skedge.framework.events import ActionType, ClusterEvent, ClusterEventWithHi
 from skedge.framework.plugin import UNRESOLVABLE, Depends, NodeNames
 from skedge.framework.state import CycleState
 from skedge.framework.status import SUCCESS, Code, PluginError, Status
+from skedge.plugins.helpers.allocation import container_requests, counts, used
 from skedge.plugins.noderesources import scorers
-from skedge.plugins.noderesources.allocation import container_requests, counts, used
 from skedge.snapshot.arith import where
 from skedge.snapshot.changes import Aspect
 from skedge.snapshot.pods import CPU, PODS, PlacedPod, PodInfo, Requests

@@ -1,5 +1,5 @@
 """Scoring strategies of NodeResourcesFit. Upstream: `least_allocated.go`, `most_allocated.go`,
-`requested_to_capacity_ratio.go`, `plugins/helper/shape_score.go`.
+`requested_to_capacity_ratio.go`.
 
 Each gives 0..100 for one resource of a node; resources a node does not have take no part, not even with their weight.
 """
@@ -7,12 +7,12 @@ Each gives 0..100 for one resource of a node; resources a node does not have tak
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from skedge.framework.plugin import MAX_NODE_SCORE
+from skedge.plugins.helpers.shape import broken_line
 from skedge.snapshot.arith import round_half_away, trunc_div, where
 
 Scorer = Callable[[Any, Any, Any], Any]
@@ -37,14 +37,6 @@ def ratio(shape: Sequence[tuple[int, int]]) -> Scorer:
         return broken_line(shape, utilization)
 
     return score
-
-
-def broken_line(shape: Sequence[tuple[int, int]], at: Any) -> Any:
-    """Piecewise linear function through the points of `shape`, flat outside; division truncates toward zero."""
-    value = where(at <= shape[0][0], shape[0][1], shape[-1][1])
-    for (x0, y0), (x1, y1) in reversed(list(pairwise(shape))):
-        value = where((at > x0) & (at <= x1), y0 + trunc_div((y1 - y0) * (at - x0), x1 - x0), value)
-    return value
 
 
 def average(scores: Sequence[tuple[Any, Any, int]], zero: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from skedge.framework.plugin import MAX_NODE_SCORE
+from skedge.plugins.helpers.shape import broken_line
 from skedge.plugins.helpers.volumes import capacity, class_of, requested
-from skedge.plugins.noderesources.scorers import broken_line
 from skedge.plugins.volume_binding.capacities import UNKNOWN, Capacities
 from skedge.plugins.volume_binding.filtering import Found
 from skedge.plugins.volume_binding.offers import Offer
