@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 
 from skedge import names
 from skedge.app.bodies import Bodies
+from skedge.app.clients import Clients
 from skedge.app.debugger import Debugger
 from skedge.app.election import Election
-from skedge.app.fence import FencedTransport
 from skedge.app.metrics import CountedClient, CountedElection, pod_usage, read_scheduler
 from skedge.app.objects import RestObjects
 from skedge.app.ports import RestBinder, RestEvents, RestEvictor, RestPatcher
@@ -27,22 +27,15 @@ from skedge.app.watches import Watches
 from skedge.assembly import build
 from skedge.client import aio
 from skedge.client.clientconfig import ClientConfig
-from skedge.client.core_events import CoreEventBroadcaster
 from skedge.client.errors import (
-    CertificateError,
-    ClientError,
     Forbidden,
-    KubeconfigError,
-    NotFound,
     Unauthorized,
-    one_line,
 )
-from skedge.client.events import EventBroadcaster
 from skedge.client.extender_client import HttpExtender, connect
 from skedge.client.hooks import ClientHooks
 from skedge.client.informer import Inbox, InformerFactory
 from skedge.client.rest import RestClient
-from skedge.client.transport import HttpTransport, Transport
+from skedge.client.transport import Transport
 from skedge.clock import Clock, RealClock
 from skedge.config.encode import to_data
 from skedge.config.fields import ConfigError
@@ -66,7 +59,6 @@ DRAIN_SECONDS: Final = 5.0
 _FLUSH_SECONDS: Final = 1.0
 _LAG_SECONDS: Final = 0.25
 _LOOK_SECONDS: Final = 0.1
-_EVENTS_V1: Final = "/apis/events.k8s.io/v1"
 _CACHE_BYTES: Final = 128 << 20
 
 
@@ -124,19 +116,27 @@ class SchedulerProcess:
         self.clock = clock or RealClock()
         self.rng = rng or random.Random()
         self.metrics = metrics or Metrics(names.KUBERNETES_VERSION)
-        self._client_config = client_config
         self._out_of_tree = out_of_tree
         self._counted = SchedulerMetrics(self.metrics) if hooks is None else None
         self.hooks: SchedulerHooks = hooks or self._counted or SchedulerHooks()
         self._client_hooks = client_hooks or CountedClient(self.metrics)
+        self._clients = Clients(
+            client_config,
+            config.client_connection,
+            f"{names.COMPONENT_NAME}/{version} (linux/amd64) kubernetes/skedge",
+            connections,
+            self.clock,
+            self.rng,
+            self._client_hooks,
+            self._may_write if config.leader_election.leader_elect else None,
+            transport,
+        )
         self._serving_settings = serving
         self._flags = flags or {}
         self._version, self._emulation_version = version, emulation_version
-        self._agent = f"{names.COMPONENT_NAME}/{version} (linux/amd64) kubernetes/skedge"
         self._max_in_unschedulable = max_in_unschedulable
         self._connections = connections
         self._synced = synced
-        self._transport = transport
         self._audit = audit
         self._stop = asyncio.Event()
         self.scheduler: Scheduler | None = None
@@ -173,39 +173,17 @@ class SchedulerProcess:
                 background.append(group.create_task(serving.run(), name="serving"))
             return await self._until_stopped(built, background)
 
+    def _may_write(self) -> bool:
+        return self.election is not None and self.election.may_write()
+
     # --- building -----------------------------------------------------------------------------------------------------
-
-    def _client(self, suffix: str, *, fenced: bool = False, timeout: float | None = None) -> RestClient:
-        connection = self.config.client_connection
-        return RestClient(
-            self._made_transport(f"{self._agent}/{suffix}", fenced and self.config.leader_election.leader_elect),
-            qps=connection.qps,
-            burst=connection.burst,
-            timeout=timeout,
-            clock=self.clock,
-            rng=self.rng,
-            hooks=self._client_hooks,
-        )
-
-    def _made_transport(self, agent: str, fenced: bool) -> Transport:
-        if self._transport is not None:
-            return self._transport()
-        if not fenced:
-            return HttpTransport(self._client_config, user_agent=agent, connections=self._connections, clock=self.clock)
-        return FencedTransport(
-            self._client_config,
-            open=lambda: self.election is not None and self.election.may_write(),
-            clock=self.clock,
-            user_agent=agent,
-            connections=self._connections,
-        )
 
     @asynccontextmanager
     async def _built(self) -> AsyncIterator[_Built]:
         """Clients, scheduler and election, connected with each other and to nothing else."""
         async with AsyncExitStack() as stack:
-            client = await stack.enter_async_context(self._client("scheduler", fenced=True))
-            event_client = await stack.enter_async_context(self._client("scheduler", fenced=True))
+            client = await stack.enter_async_context(self._clients.make("scheduler", fenced=True))
+            event_client = await stack.enter_async_context(self._clients.make("scheduler", fenced=True))
             events = RestEvents()
             inbox, bodies = Inbox(), Bodies(self.config.extenders)
             extenders = _connected(self.config.extenders, bodies)
@@ -249,8 +227,8 @@ class SchedulerProcess:
         timeout = max(1.0, election.renew_deadline.seconds / 2)
         self.election = Election(
             election,
-            await stack.enter_async_context(self._client("leader-election", timeout=timeout)),
-            await stack.enter_async_context(self._client("scheduler")),
+            await stack.enter_async_context(self._clients.make("leader-election", timeout=timeout)),
+            await stack.enter_async_context(self._clients.make("scheduler")),
             component=self.config.profiles[0].scheduler_name,
             clock=self.clock,
             coordinated=self.gates.enabled("CoordinatedLeaderElection"),
@@ -290,7 +268,7 @@ class SchedulerProcess:
         self.serving = Serving(
             settings,
             sources,
-            user_agent=self._agent,
+            user_agent=self._clients.agent,
             clock=self.clock,
             rng=self.rng,
             client_hooks=self._client_hooks,
@@ -301,7 +279,7 @@ class SchedulerProcess:
 
     async def _work(self, built: _Built) -> int:
         """From the first word to the server to the end of leading; the exit status."""
-        broadcaster = await self._event_broadcaster(built.event_client)
+        broadcaster = await self._clients.event_broadcaster(built.event_client)
         async with broadcaster:
             built.events.use(broadcaster)
             dispatcher = built.scheduler.dispatcher
@@ -310,23 +288,6 @@ class SchedulerProcess:
                 return await self._lead_or_schedule(built)
             finally:
                 await dispatcher.close()
-
-    async def _event_broadcaster(self, client: RestClient) -> EventBroadcaster | CoreEventBroadcaster:
-        """By the newest API that the server has. A server that is down is waited for, one line a try; credentials and
-        certificates that are wrong now stay wrong, and are raised."""
-        backoff = aio.Backoff(self.clock, self.rng)
-        while True:
-            try:
-                await client.request("GET", _EVENTS_V1)
-            except (CertificateError, Unauthorized, KubeconfigError):
-                raise
-            except (NotFound, Forbidden):
-                return CoreEventBroadcaster(client)
-            except ClientError as error:
-                log.error(one_line(error), "The API server does not answer, trying again")
-                await aio.sleep(self.clock, backoff.next())
-            else:
-                return EventBroadcaster(client, workers=self._connections // 2)
 
     async def _lead_or_schedule(self, built: _Built) -> int:
         election, scheduler = self.election, built.scheduler
