@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, TypeVar
 
 from skedge.client import aio
@@ -33,6 +33,9 @@ log = logging.getLogger(__name__)
 
 JSON = dict[str, Any]
 S = TypeVar("S")
+
+Loop = Callable[[], Coroutine[Any, Any, None]]
+"""A coroutine function without arguments."""
 
 PACE = 0.05
 """Seconds between two looks at the same key."""
@@ -115,11 +118,11 @@ class Controller:
             for loop in self.loops():
                 group.create_task(loop(), name=f"{self.name} {loop.__name__}")
 
-    def loops(self) -> list[Callable[[], Any]]:
+    def loops(self) -> list[Loop]:
         """Coroutine functions that run beside the queue."""
         return []
 
-    async def every(self, seconds: float, work: Callable[[], Any]) -> None:
+    async def every(self, seconds: float, work: Loop) -> None:
         """Have `work` awaited again and again; an error is logged, the next turn comes."""
         while True:
             await aio.sleep(self.clock, seconds)

@@ -79,7 +79,7 @@ class Deployments(Controller):
             for each in going:
                 await self._resize(obj, each, 0)
             return await self._report(obj, new, old)
-        if any(self._lives(pod) for each in old for pod in self._pods_of(each)):
+        if any(not pod.is_finished for each in old for pod in self._pods_of(each)):
             return await self._report(obj, new, old)
         new, obj, created = await self._new_set(obj, new, old)
         await self._resize(obj, new, rollout.size_of(obj))
@@ -248,10 +248,6 @@ class Deployments(Controller):
 
     def _pods_of(self, replica_set: JSON) -> list[Pod]:
         return self.pods.store.by_index(OWNER, replica_set["metadata"]["uid"])
-
-    @staticmethod
-    def _lives(pod: Pod) -> bool:
-        return not pod.is_finished
 
 
 def _copied(meta: JSON) -> JSON:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import msgspec
 
 from skedge.client.errors import Conflict, NotFound
-from skedge.controlplane.controllers.base import Controller
+from skedge.controlplane.controllers.base import Controller, Loop
 from skedge.controlplane.controllers.kinds import EVENT
 from skedge.controlplane.controllers.objects import Meta, epoch
 from skedge.controlplane.controllers.owning import together
@@ -52,7 +49,7 @@ class EventExpiry(Controller):
 
     name = "event-expiry"
 
-    def loops(self) -> list[Callable[[], Any]]:
+    def loops(self) -> list[Loop]:
         return [self.rounds]
 
     async def rounds(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from skedge.api.labels import Selector
 from skedge.client.errors import NotFound
 from skedge.client.informer import Informer
-from skedge.controlplane.controllers.base import OWNER, Context
+from skedge.controlplane.controllers.base import Context
 from skedge.controlplane.controllers.kinds import REVISION, Kind
 from skedge.controlplane.controllers.objects import owner_reference
 from skedge.controlplane.controllers.owning import PodOwner, claim
@@ -73,10 +73,6 @@ class History:
         }
         created: JSON = await self._client.create(REVISION.path(meta["namespace"]), body)
         return created
-
-    def owned_by(self, uid: str) -> list[JSON]:
-        """The revisions of an object, as far as the informer has seen them."""
-        return self.revisions.store.by_index(OWNER, uid)
 
 
 def template_of(revision: JSON) -> JSON:

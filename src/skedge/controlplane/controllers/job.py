@@ -14,6 +14,7 @@ from skedge.client.errors import NotFound
 from skedge.client.rest import STRATEGIC_MERGE_PATCH
 from skedge.controlplane.controllers.base import Context
 from skedge.controlplane.controllers.job_indexes import INDEX, parse_indexes, write_indexes
+from skedge.controlplane.controllers.job_policy import action_of
 from skedge.controlplane.controllers.kinds import JOB, POD
 from skedge.controlplane.controllers.objects import Pod, epoch, set_condition
 from skedge.controlplane.controllers.owning import BURST, PodOwner, selector_of, together
@@ -149,8 +150,12 @@ class _Round:
             uncounted[name] = [uid for uid in uids if uid in tracked]
         known = {uid for uids in uncounted.values() for uid in uids}
         ended = [pod for uid, pod in tracked.items() if uid not in known and (pod.is_finished or self._is_lost(pod))]
+        excused: list[Pod] = []
         for pod in ended[:BURST]:
             name = "succeeded" if pod.status.phase == "Succeeded" else "failed"
+            if name == "failed" and self._excused(pod):
+                excused.append(pod)
+                continue
             uncounted[name].append(pod.metadata.uid)
             index = index_of(pod)
             if name == "succeeded" and index is not None:
@@ -159,8 +164,15 @@ class _Round:
             status["completedIndexes"] = write_indexes(self._completed)
             status["succeeded"] = len(self._completed)
         status["uncountedTerminatedPods"] = {name: uids for name, uids in uncounted.items() if uids}
-        self._letting_go = [tracked[uid] for uids in uncounted.values() for uid in uids]
+        self._letting_go = [*excused, *(tracked[uid] for uids in uncounted.values() for uid in uids)]
         return ended
+
+    def _excused(self, pod: Pod) -> bool:
+        """Whether the policy lets a failure pass; it may also end the job."""
+        action = action_of(self._spec, pod)
+        if action is not None and action.name == "FailJob":
+            self._condition("FailureTarget", "PodFailurePolicy", action.message)
+        return action is not None and action.name == "Ignore"
 
     def _is_lost(self, pod: Pod) -> bool:
         """Deleted before it ended; it counts as failed at once unless the job wants to see it end."""

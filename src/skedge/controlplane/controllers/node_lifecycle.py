@@ -14,7 +14,7 @@ import msgspec
 
 from skedge.client.errors import NotFound
 from skedge.client.rest import MERGE_PATCH, STRATEGIC_MERGE_PATCH
-from skedge.controlplane.controllers.base import NODE_NAME, Context, Controller, last
+from skedge.controlplane.controllers.base import NODE_NAME, Context, Controller, Loop, last
 from skedge.controlplane.controllers.kinds import LEASES, NODE, NODE_LEASES, NODES, POD
 from skedge.controlplane.controllers.objects import Lease, Node, Pod, Taint
 from skedge.controlplane.controllers.owning import together
@@ -66,10 +66,11 @@ class NodeLifecycle(Controller):
             on_update=lambda _, node: self._heard(node),
             on_delete=lambda node: self._gone(last(node)),
         )
-        self.leases.add_handler(on_update=lambda _, lease: self._renewed(lease))
-        self.leases.add_handler(on_add=lambda lease, _: self._renewed(lease))
+        self.leases.add_handler(
+            on_add=lambda lease, _: self._renewed(lease), on_update=lambda _, lease: self._renewed(lease)
+        )
 
-    def loops(self) -> list[Any]:
+    def loops(self) -> list[Loop]:
         return [self.monitor]
 
     async def monitor(self) -> None:

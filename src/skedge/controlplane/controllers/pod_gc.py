@@ -6,12 +6,11 @@ Upstream: `pkg/controller/podgc/gc_controller.go`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from skedge.client.errors import NotFound
 from skedge.client.rest import STRATEGIC_MERGE_PATCH
-from skedge.controlplane.controllers.base import NODE_NAME, Context, Controller
+from skedge.controlplane.controllers.base import NODE_NAME, Context, Controller, Loop
 from skedge.controlplane.controllers.kinds import NODE, NODES, POD
 from skedge.controlplane.controllers.objects import Pod, epoch
 from skedge.controlplane.controllers.owning import together
@@ -38,7 +37,7 @@ class PodGC(Controller):
         self.pods, self.nodes = context.pods, context.informer(NODES)
         self._absent: dict[str, float] = {}
 
-    def loops(self) -> list[Callable[[], Any]]:
+    def loops(self) -> list[Loop]:
         return [self.rounds]
 
     async def rounds(self) -> None:

@@ -64,14 +64,12 @@ class Heartbeats:
     def _take_due(self) -> list[tuple[str, str]]:
         now, taken = self._clock.monotonic(), []
         while self._due and self._due[0][0] <= now:
-            when, name, uid = heapq.heappop(self._due)
+            _, name, uid = heapq.heappop(self._due)
             if self._uids.get(name) != uid:
                 continue
             taken.append((name, uid))
-            # The first interval is shortened at random, which spreads nodes that came together.
-            first = now - when < _TICK and len(taken) > 1
-            pause = self.interval * (self._rng.uniform(0.5, 1.0) if first else 1.0)
-            heapq.heappush(self._due, (now + pause, name, uid))
+            # Chance spreads nodes that came together.
+            heapq.heappush(self._due, (now + self.interval * self._rng.uniform(0.8, 1.0), name, uid))
         return taken
 
     async def _renew(self, name: str, uid: str) -> None:

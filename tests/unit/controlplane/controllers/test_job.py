@@ -81,6 +81,25 @@ async def test_backoff_limit() -> None:
 
 
 @pytest.mark.asyncio
+async def test_failure_policy() -> None:
+    """One rule ends the job at the first failure, another lets failures pass."""
+    async with lab() as it:
+        codes = {"onExitCodes": {"operator": "In", "values": [1]}}
+        ends = {"rules": [{"action": "FailJob", **codes}]}
+        passes = {"rules": [{"action": "Ignore", **codes}]}
+        bad = {"skedge.io/exit-code": "1"}
+        await it.client.create(JOBS, job("ends", bad, podFailurePolicy=ends))
+        await it.client.create(JOBS, job("passes", bad, podFailurePolicy=passes, backoffLimit=0))
+        status = await it.until(lambda: ended(it, "ends", "Failed"), step=1)
+        failed = next(each for each in status["conditions"] if each["type"] == "Failed")
+        assert failed["reason"] == "PodFailurePolicy"
+        assert failed["message"].endswith("failed with exit code 1 matching FailJob rule at index 0")
+        await it.let_pass(30, step=1)
+        assert len(await it.pods("job-name=passes")) > 1
+        assert await ended(it, "passes", "Failed") is None
+
+
+@pytest.mark.asyncio
 async def test_deadline_and_time_to_live() -> None:
     async with lab() as it:
         slow = job("slow", {"skedge.io/run-seconds": "500"}, activeDeadlineSeconds=20, ttlSecondsAfterFinished=30)
