@@ -49,6 +49,11 @@ class Command:
     def text(self) -> str:
         return "\n".join(self.lines)
 
+    @property
+    def code(self) -> int | None:
+        """The exit status, None while it runs."""
+        return self._process.returncode
+
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
