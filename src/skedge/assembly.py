@@ -14,6 +14,7 @@ import msgspec
 
 from skedge import names
 from skedge.cache.cache import Cache
+from skedge.cache.pod_groups import PodGroups
 from skedge.clock import Clock
 from skedge.config import build_checks
 from skedge.config import types as config_types
@@ -167,6 +168,8 @@ def build(
     gates = gates or FeatureGates()
     rng = rng or random.Random()
     cache = Cache()
+    if gates.enabled("GenericWorkload"):
+        cache.groups = PodGroups(gang=gates.enabled("GangScheduling"))
     handle = Handle(
         table=cache.table,
         listers=listers or Listers(),
@@ -182,6 +185,8 @@ def build(
         for profile in profiles.values():
             profile.measures = CountedMeasures(profile, hooks, clock.monotonic)
     generic_workload = gates.enabled("GenericWorkload")
+    if cache.groups is not None:
+        handle.pod_groups = cache.groups
     queueing = {
         name: ProfileQueueing(
             profile.pre_enqueue,
@@ -220,4 +225,9 @@ def build(
         inbox=inbox,
     )
     handle.preemptor = PreemptionExecutor(scheduler)
+    handle.activate = lambda pods: queue.activate(pods)
+    handle.waiting_pods = scheduler.waiting
+    if cache.groups is not None:
+        groups = handle.listers.pod_groups
+        scheduler.group_of = lambda pod: groups.get(pod.group or "", pod.namespace)
     return scheduler

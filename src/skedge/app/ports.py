@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from skedge.api.decode import KINDS
+from skedge.api.scheduling import PodGroup
 from skedge.client.core_events import CoreEventBroadcaster
 from skedge.client.errors import ApiError, Conflict, ConnectionFailed, NotFound
 from skedge.client.events import EventBroadcaster, EventRecorder, ObjectRef
@@ -23,6 +25,7 @@ AnyPod = PodInfo | PlacedPod
 _encode = msgspec.json.Encoder().encode
 PATCH_TRIES = 4
 FIRST_PAUSE = 0.01
+_GROUPS = KINDS["PodGroup"]
 _DELETE_OPTIONS = b'{"kind":"DeleteOptions","apiVersion":"v1"}'
 
 
@@ -62,7 +65,13 @@ class RestPatcher:
         self._client = client
 
     async def patch_status(self, pod: AnyPod, patch: Mapping[str, Any]) -> None:
-        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        await self._patch(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status", patch)
+
+    async def patch_group_status(self, group: PodGroup, patch: Mapping[str, Any]) -> None:
+        """`PodGroupPatcher`, in the same way."""
+        await self._patch(_GROUPS.path(group.metadata.namespace, group.metadata.name) + "/status", patch)
+
+    async def _patch(self, path: str, patch: Mapping[str, Any]) -> None:
         pause = FIRST_PAUSE
         for left in reversed(range(PATCH_TRIES)):
             try:

@@ -15,9 +15,12 @@ changes its node under our eyes), the pod is taken off its old node and put on t
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 
 from skedge.api.core import Node, Pod
+from skedge.cache.pod_groups import PodGroups
+from skedge.snapshot.affinity_terms import PodTerms
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PlacedPod, PodInfo
 
@@ -34,6 +37,8 @@ class Cache:
         self._pods: dict[str, PlacedPod] = {}
         self._assumed: set[str] = set()
         self.repairs = 0
+        self.groups: PodGroups | None = None
+        """What is known of pod groups; None where the gate is off."""
 
     # --- pods ---------------------------------------------------------------------------------------------------------
 
@@ -46,6 +51,8 @@ class Cache:
         self._pods[uid] = placed
         self._assumed.add(uid)
         self.table.add_pod(placed)
+        if self.groups is not None:
+            self.groups.assume(info, node_name)
         return placed
 
     def forget_pod(self, info: PodInfo | PlacedPod, node_name: str) -> None:
@@ -60,11 +67,15 @@ class Cache:
         if info.uid not in self._assumed:
             raise CacheError(f"pod {info.uid}({info.key}) wasn't assumed so cannot be forgotten")
         self._drop(placed)
+        if self.groups is not None:
+            self.groups.forget(placed)
 
     def add_pod(self, pod: PlacedPod) -> None:
         """A pod with a node came from the watch; confirms an assumption."""
         uid = self._uid(pod)
         old = self._pods.get(uid)
+        if self.groups is not None:
+            self.groups.put(pod)
         if old is None:
             self._pods[uid] = pod
             self.table.add_pod(pod)
@@ -82,6 +93,8 @@ class Cache:
             raise CacheError(f"assumed pod {pod.uid}({pod.key}) should not be updated")
         if old.node_name != pod.node_name:
             self.repairs += 1
+        if self.groups is not None:
+            self.groups.put(pod)
         self._exchange(old, pod)
 
     def remove_pod(self, pod: PlacedPod | PodInfo) -> PlacedPod:
@@ -92,6 +105,8 @@ class Cache:
         if pod.node_name and pod.node_name != old.node_name:
             self.repairs += 1
         self._drop(old)
+        if self.groups is not None:
+            self.groups.drop(old)
         return old
 
     def get_pod(self, pod: PodInfo | PlacedPod) -> PlacedPod:
@@ -105,6 +120,13 @@ class Cache:
 
     def is_assumed(self, uid: str) -> bool:
         return uid in self._assumed
+
+    def show_terms(self, uid: str, terms: PodTerms) -> None:
+        """Has an assumed pod appear with these affinity terms, until it is forgotten or confirmed."""
+        old = self._pods[uid]
+        new = copy.copy(old)
+        new.affinity_terms = terms
+        self._exchange(old, new)
 
     def _exchange(self, old: PlacedPod, new: PlacedPod) -> None:
         self._pods[new.uid] = new

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
 from skedge.clock import Clock
 from skedge.framework.plugin import Nominator
 from skedge.framework.ports import Ports, Preemptor
+from skedge.framework.workloads import PodGroupState, PodGroupStates, WaitingPods
 from skedge.snapshot.counters import Counters
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PlacedPod, PodInfo
@@ -42,6 +43,23 @@ class Listers:
         self.pod_groups: Store[Any] = Store({"namespace": by_namespace})
 
 
+class NoGroups:
+    """For tools without a queue: no pod group is known."""
+
+    def of(self, pod: PodInfo | PlacedPod) -> PodGroupState | None:
+        return None
+
+    def get(self, namespace: str, name: str) -> PodGroupState | None:
+        return None
+
+
+class NoneWaiting:
+    """For tools without Permit: no pod is held back."""
+
+    def allow(self, uid: str, plugin: str) -> None:
+        pass
+
+
 class Handle:
     """Shared by the plugins of all profiles; `profile` is set on the copy each profile's plugins get."""
 
@@ -70,6 +88,10 @@ class Handle:
         self.preemptor: Preemptor | None = None
         """None where nothing is to happen (simulation)."""
         self.pod_lister = pod_lister
+        self.pod_groups: PodGroupStates = NoGroups()
+        self.waiting_pods: WaitingPods = NoneWaiting()
+        self.activate: Callable[[Iterable[PodInfo]], None] = lambda pods: None
+        """Has pods tried again at once, whatever they wait for."""
         self._shared: dict[Callable[[Handle], Any], Any] = {}
 
     def shared(self, make: Callable[[Handle], T]) -> T:

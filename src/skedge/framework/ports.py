@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
+from skedge.api.scheduling import PodGroup
 from skedge.snapshot.pods import PlacedPod, PodInfo
 
 
@@ -21,6 +22,11 @@ class Binder(Protocol):
 class PodPatcher(Protocol):
     async def patch_status(self, pod: PodInfo | PlacedPod, patch: Mapping[str, Any]) -> None:
         """Sends a strategic merge patch to the pod's status subresource. Raises PodGone, or what went wrong."""
+
+
+class PodGroupPatcher(Protocol):
+    async def patch_group_status(self, group: PodGroup, patch: Mapping[str, Any]) -> None:
+        """Sends a strategic merge patch to the group's status subresource. Raises PodGone, or what went wrong."""
 
 
 class Evictor(Protocol):
@@ -136,7 +142,7 @@ class Inbox(Protocol):
 class Ports:
     """The ports of one scheduler, filled in by whoever assembles it."""
 
-    __slots__ = ("binder", "events", "evictor", "objects", "patcher")
+    __slots__ = ("binder", "events", "evictor", "objects", "patcher", "pod_groups")
 
     def __init__(
         self,
@@ -145,9 +151,11 @@ class Ports:
         evictor: Evictor,
         events: EventRecorder,
         objects: ObjectWriter | None = None,
+        pod_groups: PodGroupPatcher | None = None,
     ) -> None:
         self.binder = binder
         self.patcher = patcher
         self.evictor = evictor
         self.events = events
         self.objects = objects
+        self.pod_groups = pod_groups

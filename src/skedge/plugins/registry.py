@@ -8,6 +8,7 @@ from typing import Any, Final
 from skedge.plugins.default_binder import DefaultBinder
 from skedge.plugins.default_preemption import DefaultPreemption
 from skedge.plugins.dynamic_resources import DynamicResources
+from skedge.plugins.gang_scheduling import GangScheduling
 from skedge.plugins.image_locality import ImageLocality
 from skedge.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from skedge.plugins.node_affinity import NodeAffinity
@@ -18,10 +19,12 @@ from skedge.plugins.node_unschedulable import NodeUnschedulable
 from skedge.plugins.node_volume_limits import NodeVolumeLimits
 from skedge.plugins.noderesources.balanced_allocation import NodeResourcesBalancedAllocation
 from skedge.plugins.noderesources.fit import NodeResourcesFit
+from skedge.plugins.pod_group_pods_count import PodGroupPodsCount
 from skedge.plugins.pod_topology_spread.plugin import PodTopologySpread
 from skedge.plugins.priority_sort import PrioritySort
 from skedge.plugins.scheduling_gates import SchedulingGates
 from skedge.plugins.taint_toleration import TaintToleration
+from skedge.plugins.topology_placement import TopologyPlacementGenerator
 from skedge.plugins.volume_binding.plugin import VolumeBinding
 from skedge.plugins.volume_restrictions import VolumeRestrictions
 from skedge.plugins.volume_zone import VolumeZone
@@ -50,6 +53,9 @@ IN_TREE: Final[Mapping[str, Factory]] = {
         ImageLocality,
         DynamicResources,
         NodeDeclaredFeatures,
+        GangScheduling,
+        TopologyPlacementGenerator,
+        PodGroupPodsCount,
         DefaultPreemption,
         DefaultBinder,
     )

@@ -43,14 +43,19 @@ class Search:
     `run` finds `rows`, the feasible ones; `scores` their totals. Where `rows` is empty `diagnosis` says why.
     """
 
-    def __init__(self, profile: Profile, pod: PodInfo, nominator: Nominator | None = None) -> None:
+    def __init__(
+        self, profile: Profile, pod: PodInfo, nominator: Nominator | None = None, within: Ints | None = None
+    ) -> None:
         self.profile = profile
+        self.within = within
+        """Rows of the placement that the search is limited to; None: all nodes."""
         self.table: NodeTable = profile.table
         self.pod = pod
         self.nominator = nominator
         self.standing: Standing = profile.standing(pod)
         self.state = CycleState(parent=self.standing.state)
-        self.diagnosis = Diagnosis(self.table, self.state, pod, self.table.count)
+        total = self.table.count if within is None else len(within)
+        self.diagnosis = Diagnosis(self.table, self.state, pod, total)
         self.diagnosis.every = profile.run_all_filters
         self.rows: Ints = np.zeros(0, np.int64)
         self.skip_filter = self.state.skip_filter = set(self.standing.state.skip_filter)
@@ -82,7 +87,7 @@ class Search:
         It stops with True where that is the nominated node alone, and for all other nodes with False.
         """
         sampler, measures = self.profile.sampler, self.profile.measures
-        order = None if sampler is None else sampler.rows()
+        order = self.within if sampler is None else self._placed(sampler.rows())
         start = measures.now()
         try:
             names = self._pre_filter()
@@ -100,21 +105,26 @@ class Search:
             self.diagnosis.filters = []
             if names is not None:
                 self._filter_named(names, sampler)
-            elif sampler is None or order is None:
+            elif order is None:
                 self._filter_all()
             else:
                 self._filter_some(order)
-                sampler.move(self.evaluated_nodes)
+                if sampler is not None:
+                    sampler.move(self.evaluated_nodes)
             measures.filtered(self, start)
             if len(self.rows):
                 yield False
         except PluginError as error:
             raise CycleError(str(error)) from error
 
+    def _placed(self, rows: Ints) -> Ints:
+        """Those of the rows that are in the placement."""
+        return rows if self.within is None else rows[np.isin(rows, self.within)]
+
     def _nominated_node_fits(self) -> bool:
         """Looks at the nominated node alone; where it fits it is the answer. An error there is nobody's concern."""
         row = self.table.row_of.get(self.pod.nominated_node_name)
-        if row is None or not self.table.exists[row]:
+        if row is None or not self.table.exists[row] or (self.within is not None and row not in self.within):
             return False
         try:
             self.look_at(np.array([row], np.int64))
@@ -300,7 +310,7 @@ class Search:
         """Only the nodes of these names (those that exist) are looked at; all others are absent."""
         table = self.table
         found = [row for name in names if (row := table.row_of.get(name)) is not None and table.exists[row]]
-        rows = np.array(sorted(found), np.int64)
+        rows = self._placed(np.array(sorted(found), np.int64))
         if sampler is not None and len(rows):
             rows = np.roll(rows, -(sampler.start % len(rows)))
         self.look_at(rows)

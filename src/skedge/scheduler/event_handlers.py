@@ -70,7 +70,12 @@ class EventHandlers:
             start = self._clock()
             if log.v(3):
                 log.info("Add event for unscheduled pod", pod=pod.key)
+            groups = self._cache.groups
+            if groups is not None:
+                groups.put(pod)
             self._queue.add(pod)
+            if groups is not None and groups.gang:
+                self._queue.move_all(events.UNSCHEDULABLE_POD_ADD, None, pod)
             self._handled(events.UNSCHEDULABLE_POD_ADD, start)
 
     def _assigned_added(self, pod: PlacedPod) -> None:
@@ -143,6 +148,8 @@ class EventHandlers:
         self._handled(events.UNSCHEDULABLE_POD_UPDATE, start)
 
     def _pending_changed(self, old: PodInfo, new: PodInfo) -> None:
+        if self._cache.groups is not None:
+            self._cache.groups.put(new)
         if self._cache.is_assumed(new.uid):
             if new.terminating and not old.terminating:
                 self._assumed_deleted(new)
@@ -174,6 +181,8 @@ class EventHandlers:
         if log.v(3):
             log.info("Delete event for unscheduled pod", pod=pod.key)
         self._queue.delete(pod)
+        if self._cache.groups is not None and not self._cache.is_assumed(pod.uid):
+            self._cache.groups.drop(pod)
         if self._cache.is_assumed(pod.uid):
             self._assumed_deleted(pod)
         elif pod.nominated_node_name:
@@ -192,6 +201,8 @@ class EventHandlers:
         cached = self._cache.find_pod(pod.uid)
         if cached is None:
             return
+        if self._cache.groups is not None:
+            self._cache.groups.drop(pod)
         waiting = self._scheduler.waiting.get(pod.uid)
         if waiting is None or not waiting.reject("", "removed"):
             self._cache.forget_pod(cached, cached.node_name)

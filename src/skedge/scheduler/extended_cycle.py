@@ -13,9 +13,11 @@ from skedge.profiles.search import CycleError, Search
 from skedge.queue.queued_pod import QueuedPodInfo
 from skedge.scheduler.scheduling_cycle import (
     CLEAR,
+    EVERYWHERE,
     Choice,
     Decision,
     Failure,
+    Scope,
     broke_off,
     conclude,
     new_search,
@@ -45,11 +47,13 @@ async def schedule_one(scheduler: Scheduler, queued: QueuedPodInfo) -> None:
     conclude(scheduler, queued, profile, outcome, started)
 
 
-async def decide(scheduler: Scheduler, pod: PodInfo, profile: Profile, started: float) -> Choice | Failure:
+async def decide(
+    scheduler: Scheduler, pod: PodInfo, profile: Profile, started: float, scope: Scope = EVERYWHERE
+) -> Choice | Failure:
     """`scheduling_cycle.decide` with extenders."""
     if not scheduler.cache.table.count:
         return no_nodes()
-    search, extenders = new_search(scheduler, pod, profile), scheduler.extenders
+    search, extenders = new_search(scheduler, pod, profile, scope), scheduler.extenders
     try:
         for nominated in search.steps():
             await extenders.filter(search, nominated)
@@ -57,8 +61,9 @@ async def decide(scheduler: Scheduler, pod: PodInfo, profile: Profile, started: 
             found: Choice | Failure = Choice(search, search.table.names[await extenders.choose(search)])
         else:
             search.explain()
-            await post_filter(scheduler, search)
-            found = no_fit(search, search.nomination if profile.post_filter else CLEAR)
+            if scope.post_filter:
+                await post_filter(scheduler, search)
+            found = no_fit(search, search.nomination if scope.post_filter and profile.post_filter else CLEAR)
     except CycleError as error:
         return Failure(Status.from_error(error))
     finally:

@@ -10,6 +10,7 @@ from skedge.framework.status import Status
 from skedge.profiles.diagnosis import FitError
 from skedge.profiles.profile import Profile
 from skedge.queue.queued_pod import QueuedPodInfo
+from skedge.scheduler.pod_group_status import PodGroupError
 from skedge.scheduler.pod_status import POD_SCHEDULED, status_patch
 from skedge.scheduler.scheduling_cycle import Failure, NoNodesError
 from skedge.snapshot.pods import PlacedPod, PodInfo
@@ -87,6 +88,9 @@ class FailureHandler:
         elif isinstance(status.error, FitError):
             if log.v(2):
                 log.info("Unable to schedule pod; no fit; waiting", pod=pod.key, err=status.message)
+        elif isinstance(status.error, PodGroupError) and status.rejected:
+            if log.v(2):
+                log.info("Unable to schedule pod belonging to a pod group; waiting", pod=pod.key, err=status.message)
         else:
             log.error(status.message, "Error scheduling pod; retrying", pod=pod.key)
 

@@ -10,21 +10,24 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
+from skedge.api.scheduling import PodGroup
 from skedge.cache.cache import Cache
 from skedge.clock import Clock
 from skedge.framework.ports import Extender, Inbox, Ports
 from skedge.framework.status import Status
 from skedge.profiles.profile import Profile
-from skedge.profiles.search import CycleError
+from skedge.profiles.search import CycleError, Search
 from skedge.queue.scheduling_queue import SchedulingQueue
 from skedge.scheduler import binding_cycle, extended_cycle
 from skedge.scheduler.dispatcher import Dispatcher
 from skedge.scheduler.event_handlers import EventHandlers
 from skedge.scheduler.extenders import Extenders
 from skedge.scheduler.failure_handler import FailureHandler
-from skedge.scheduler.scheduling_cycle import Decision, schedule_one
+from skedge.scheduler.pod_groups import GroupCycle, run_now
+from skedge.scheduler.scheduling_cycle import Decision, choose, schedule_one
 from skedge.scheduler.waiting_pods import WaitingPods
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.telemetry.hooks import SchedulerHooks
@@ -81,6 +84,10 @@ class Scheduler:
         self.dispatcher = dispatcher or Dispatcher()
         self.extenders = Extenders(extenders, cache, rng)
         self.inbox: Inbox = NoInbox() if inbox is None else inbox
+        self.choose: Callable[[Search], int] = partial(choose, self)
+        """Which of the rows that fit is taken; a replay takes those that were taken before."""
+        self.group_of: Callable[[PodInfo], PodGroup | None] = lambda pod: None
+        """The object of a pod's group."""
         self.failures = FailureHandler(self)
         self.handlers = EventHandlers(self)
         self._stopping = False
@@ -96,7 +103,10 @@ class Scheduler:
         end = self.clock.monotonic() + seconds
         done = 0
         while self.dispatcher.has_room and (queued := self.queue.pop()) is not None:
-            if self.extenders.of(queued.pod):
+            if self._in_group(queued.pod):
+                with self.inbox.held():
+                    await GroupCycle(self, queued).run()
+            elif self.extenders.of(queued.pod):
                 with self.inbox.held():
                     await extended_cycle.schedule_one(self, queued)
             else:
@@ -115,11 +125,18 @@ class Scheduler:
             queued = queue.pop()
             if queued is None:
                 break
-            schedule_one(self, queued)
+            if self._in_group(queued.pod):
+                run_now(GroupCycle(self, queued).run())
+            else:
+                schedule_one(self, queued)
             done += 1
             if clock.monotonic() >= end:
                 break
         return done
+
+    def _in_group(self, pod: PodInfo) -> bool:
+        """Whether a pod is scheduled together with others."""
+        return pod.group is not None and self.cache.groups is not None
 
     async def run(self) -> None:
         """Schedules until cancelled or stopped."""

@@ -21,6 +21,7 @@ from skedge.profiles.profile import Profile
 from skedge.profiles.sampling import heap_root
 from skedge.profiles.search import CycleError, Search
 from skedge.queue.queued_pod import QueuedPodInfo
+from skedge.snapshot.arith import Ints
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.telemetry.logs import get_logger
 
@@ -46,6 +47,7 @@ class Decision(NamedTuple):
     started: float
     evaluated_nodes: int
     feasible_nodes: int
+    wait_reasons: tuple[str, ...] = ()  # what those Permit plugins said
 
     @property
     def pod(self) -> PodInfo:
@@ -61,6 +63,7 @@ class Failure(NamedTuple):
 
     status: Status
     nominate: str | None = ""
+    search: Search | None = None  # that found no node
 
 
 def schedule_one(scheduler: Scheduler, queued: QueuedPodInfo) -> None:
@@ -125,27 +128,40 @@ class Choice(NamedTuple):
     node_name: str
 
 
-def decide(scheduler: Scheduler, pod: PodInfo, profile: Profile, started: float) -> Choice | Failure:
+class Scope(NamedTuple):
+    """Where a pod is looked at, if not everywhere and as usual."""
+
+    within: Ints | None = None  # rows of a placement
+    post_filter: bool = True
+
+
+EVERYWHERE = Scope()
+
+
+def decide(
+    scheduler: Scheduler, pod: PodInfo, profile: Profile, started: float, scope: Scope = EVERYWHERE
+) -> Choice | Failure:
     """Searches and chooses; nothing has changed yet."""
     if not scheduler.cache.table.count:
         return no_nodes()
-    search = new_search(scheduler, pod, profile)
+    search = new_search(scheduler, pod, profile, scope)
     try:
         search.run()
         if len(search.rows):
-            found: Choice | Failure = Choice(search, search.table.names[choose(scheduler, search)])
+            found: Choice | Failure = Choice(search, search.table.names[scheduler.choose(search)])
         else:
             search.explain()
-            found = no_fit(search, search.post_filter() if profile.post_filter else CLEAR)
+            post_filter = scope.post_filter and profile.post_filter
+            found = no_fit(search, search.post_filter() if post_filter else CLEAR)
     except CycleError as error:
         return Failure(Status.from_error(error))
     scheduler.hooks.scheduling_algorithm(scheduler.clock.monotonic() - started)
     return found
 
 
-def new_search(scheduler: Scheduler, pod: PodInfo, profile: Profile) -> Search:
+def new_search(scheduler: Scheduler, pod: PodInfo, profile: Profile, scope: Scope) -> Search:
     nominator = scheduler.queue.nominator
-    return Search(profile, pod, nominator if nominator else None)
+    return Search(profile, pod, nominator if nominator else None, scope.within)
 
 
 class NoNodesError(Exception):
@@ -172,7 +188,7 @@ def choose(scheduler: Scheduler, search: Search) -> int:
 def no_fit(search: Search, result: PostFilterResult | None) -> Failure:
     """No node fits; `result` is what PostFilter came to."""
     nominate = None if result is None else result.nominate
-    return Failure(Status(Code.UNSCHEDULABLE, error=FitError(search.diagnosis)), nominate)
+    return Failure(Status(Code.UNSCHEDULABLE, error=FitError(search.diagnosis)), nominate, search)
 
 
 def rejected_on_one_node(search_pod: PodInfo, state: CycleState, scheduler: Scheduler, status: Status) -> Status:
@@ -202,17 +218,20 @@ def reserve(scheduler: Scheduler, queued: QueuedPodInfo, choice: Choice, started
             return Failure(_told(status.by(plugin.name), "Reserve", pod, state, scheduler))
     start = measures.point(RESERVE, PASSED, start)
     waits: dict[str, float] = {}
+    reasons: list[str] = []
     for plugin in profile.permit:
         status, seconds = plugin.permit(state, pod, node_name)
         if status.code is Code.WAIT:
             waits[plugin.name] = min(seconds, MAX_PERMIT_WAIT)
+            reasons += status.all_reasons()
         elif not status.ok:
             measures.point(PERMIT, status.code.word, start)
             undo(scheduler, profile, state, pod, node_name)
             return Failure(_told(status.by(plugin.name), "Permit", pod, state, scheduler))
     measures.point(PERMIT, Code.WAIT.word if waits else PASSED, start)
     activate(scheduler, state)
-    return Decision(queued, profile, state, placed, waits, started, search.evaluated_nodes, len(search.rows))
+    evaluated, feasible = search.evaluated_nodes, len(search.rows)
+    return Decision(queued, profile, state, placed, waits, started, evaluated, feasible, tuple(reasons))
 
 
 def _told(status: Status, point: str, pod: PodInfo, state: CycleState, scheduler: Scheduler) -> Status:

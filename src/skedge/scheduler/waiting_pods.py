@@ -84,5 +84,11 @@ class WaitingPods:
     def get(self, uid: str) -> WaitingPod | None:
         return self._pods.get(uid)
 
+    def allow(self, uid: str, plugin: str) -> None:
+        """A plugin lets a pod go, if it holds it."""
+        pod = self._pods.get(uid)
+        if pod is not None:
+            pod.allow(plugin)
+
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter(list(self._pods.values()))

@@ -24,6 +24,7 @@ from skedge.snapshot.pods import PodInfo
 from skedge.testing.cases import Cluster, Compare, Difference, read_cases
 from skedge.testing.extenders import compare_extenders
 from skedge.testing.incremental import Growth
+from skedge.testing.podgroup import compare_podgroup
 from skedge.testing.sampling import compare_sampling
 from skedge.testing.sequence import compare_sequence
 
@@ -267,6 +268,8 @@ def run(
                 yield family, compare_sampling(line)
             elif family == "extenders":
                 yield family, compare_extenders(line)
+            elif family == "podgroup":
+                yield family, compare_podgroup(line)
             else:
                 yield family, compare_case(line, plugins, seed)
 

@@ -23,6 +23,7 @@ import msgspec
 
 from skedge.api.core import Node, Pod
 from skedge.api.decode import KINDS
+from skedge.api.scheduling import PodGroup
 from skedge.app.objects import ClockSignal
 from skedge.app.watches import WATCHED
 from skedge.assembly import build
@@ -40,6 +41,13 @@ from skedge.telemetry.hooks import SchedulerHooks
 from skedge.testing.builders import NodeBuilder, PodBuilder
 
 AnyPod = PodInfo | PlacedPod
+
+
+def _merge_conditions(status: dict[str, Any], conditions: Sequence[dict[str, Any]]) -> None:
+    for condition in conditions:
+        kept = [c for c in status.get("conditions", []) if c["type"] != condition["type"]]
+        old = [c for c in status.get("conditions", []) if c["type"] == condition["type"]]
+        status["conditions"] = [*kept, {**(old[0] if old else {}), **condition}]
 
 
 class RecordedEvent(NamedTuple):
@@ -84,7 +92,7 @@ class Harness:
         self._version = 1_000_000
         self.scheduler = build(
             config or default_configuration(self.gates),
-            ports=Ports(self, self, self, self, self),
+            ports=Ports(self, self, self, self, self, self),
             clock=self.clock,
             pod_lister=self.store.get,
             gates=self.gates,
@@ -202,13 +210,15 @@ class Harness:
             raise PodGone(f'pods "{pod.name}" not found')
         changed = copy.deepcopy(value)
         status = changed["status"]
-        for condition in patch["status"].get("conditions", ()):
-            kept = [c for c in status.get("conditions", []) if c["type"] != condition["type"]]
-            old = [c for c in status.get("conditions", []) if c["type"] == condition["type"]]
-            status["conditions"] = [*kept, {**(old[0] if old else {}), **condition}]
+        _merge_conditions(status, patch["status"].get("conditions", ()))
         if "nominatedNodeName" in patch["status"]:
             status["nominatedNodeName"] = patch["status"]["nominatedNodeName"] or ""
         self.add_pod(changed)
+
+    async def patch_group_status(self, group: PodGroup, patch: Mapping[str, Any]) -> None:
+        value = copy.deepcopy(self.objects["PodGroup", group.key])
+        _merge_conditions(value.setdefault("status", {}), patch["status"].get("conditions", ()))
+        self.put("PodGroup", value)
 
     async def update(self, kind: str, obj: Any, change: Callable[[dict[str, Any]], None]) -> Any:
         error = self.fail_update(kind, obj)

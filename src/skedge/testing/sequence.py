@@ -114,28 +114,33 @@ def _compare_step(
     search = Search(cluster.profiles[info.scheduler_name or names.DEFAULT_SCHEDULER_NAME], info, cluster.nominator)
     try:
         search.run()
-        rejected = count_rejected(search)
-        if plugins is not None:
-            for plugin in sorted(plugins):
-                compare("", f"rejected.{plugin}", step.get("rejected", {}).get(plugin, 0), rejected[plugin])
-            return
-        compare("", "rejected", step.get("rejected", {}), dict(rejected))
-        if "error" in step:
-            search.scores()
-            compare("", "error", step["error"], None)
-            return
-        table = search.table
-        order = sorted(range(len(search.rows)), key=lambda i: table.names[search.rows[i]])
-        feasible = [table.names[search.rows[i]] for i in order]
-        compare("", "feasible", step.get("feasible", []), feasible)
-        if not feasible:
+        compare_search(search, step, plugins, compare)
+        if not len(search.rows) and plugins is None and "error" not in step:
             search.post_filter()
             compare("", "fitErrorMessage", step.get("fitErrorMessage"), search.diagnosis.message())
-        elif feasible == step.get("feasible"):
-            _compare_scores(search, order, feasible, step, compare)
     except CycleError as error:
         if "error" not in step:
             compare("", "error", None, str(error))
+
+
+def compare_search(search: Search, step: Mapping[str, Any], plugins: frozenset[str] | None, compare: Compare) -> None:
+    """Compares what a search found with a recorded step, its message aside. Raises CycleError."""
+    rejected = count_rejected(search)
+    if plugins is not None:
+        for plugin in sorted(plugins):
+            compare("", f"rejected.{plugin}", step.get("rejected", {}).get(plugin, 0), rejected[plugin])
+        return
+    compare("", "rejected", step.get("rejected", {}), dict(rejected))
+    if "error" in step:
+        search.scores()
+        compare("", "error", step["error"], None)
+        return
+    table = search.table
+    order = sorted(range(len(search.rows)), key=lambda i: table.names[search.rows[i]])
+    feasible = [table.names[search.rows[i]] for i in order]
+    compare("", "feasible", step.get("feasible", []), feasible)
+    if feasible and feasible == step.get("feasible"):
+        _compare_scores(search, order, feasible, step, compare)
 
 
 def _compare_scores(

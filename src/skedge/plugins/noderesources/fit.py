@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -9,18 +10,20 @@ from skedge import names
 from skedge.api.core import Node
 from skedge.api.quantity import milli_value, value
 from skedge.api.requests import is_extended
+from skedge.api.scheduling import PodGroup
 from skedge.config.plugin_args import NodeResourcesFitArgs
 from skedge.framework import events
 from skedge.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
 from skedge.framework.plugin import UNRESOLVABLE, Depends, NodeNames
 from skedge.framework.state import CycleState
 from skedge.framework.status import SUCCESS, Code, PluginError, Status
+from skedge.framework.workloads import Placement
 from skedge.plugins.helpers.allocation import container_requests, counts, used
 from skedge.plugins.noderesources import scorers
 from skedge.snapshot.arith import where
 from skedge.snapshot.changes import Aspect
 from skedge.snapshot.pods import CPU, PODS, PlacedPod, PodInfo, Requests
-from skedge.snapshot.views import View
+from skedge.snapshot.views import Rows, View
 
 TOO_MANY_PODS = "Too many pods"
 RESOURCES_NOT_FOUND = "resources not found"
@@ -40,6 +43,7 @@ class NodeResourcesFit:
 
     def __init__(self, args: Any, handle: Any) -> None:
         args = args or NodeResourcesFitArgs.default()
+        self._handle = handle
         self._ignored = frozenset(args.ignored_resources or ())
         self._ignored_groups = frozenset(args.ignored_resource_groups or ())
         strategy = args.scoring_strategy
@@ -117,6 +121,22 @@ class NodeResourcesFit:
             present = allocatable != 0
             scores.append((self._scorer(requested, allocatable, where(present, allocatable, 1)), present, weight))
         return self._average(scores, view.full(0))
+
+    def placement_score(self, group: PodGroup, placement: Placement, proposed: Sequence[PodInfo]) -> int:
+        """How full a placement's nodes would be all together, whatever the strategy for single nodes."""
+        view = Rows(self._handle.table, placement.rows)
+        requests: Counter[str] = Counter()
+        for pod in proposed:
+            requests.update(container_requests(pod))
+        scores = []
+        for resource, weight in self._resources:
+            if counts(resource, requests[resource]):
+                allocatable = int(view.allocatable(resource).sum())
+                requested = int(used(view, resource, nonzero=True).sum()) + requests[resource]
+                scores.append(
+                    (scorers.most_allocated(requested, allocatable, allocatable or 1), allocatable != 0, weight)
+                )
+        return int(scorers.average(scores, 0))
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return (
