@@ -100,6 +100,32 @@ async def test_each_profile_has_its_plugins_and_its_name() -> None:
         }
 
 
+ONE_RULE = """
+profiles:
+- plugins:
+    multiPoint:
+      disabled: [{name: "*"}]
+      enabled: [{name: PrioritySort}, {name: NodeName}, {name: VolumeZone}, {name: DefaultBinder}]
+"""
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("text", "extra"),
+    [
+        (ONE_RULE, {"persistentvolumes", "persistentvolumeclaims", "storageclasses"}),
+        (ONE_RULE.replace("{name: VolumeZone}, ", ""), set()),
+    ],
+    ids=["volumes", "nothing"],
+)
+async def test_a_small_profile_watches_little(text: str, extra: set[str]) -> None:
+    async with servers.running("embedded") as url, RecordingProxy(url) as proxy:
+        async with running(proxy.url, configuration(text)) as process:
+            await until(lambda: process.watches is not None and process.watches.handlers_synced)
+        watched = {each.path.partition("?")[0].rpartition("/")[2] for each in proxy.requests if "watch" in each.path}
+        assert watched == {"pods", "nodes", "namespaces"} | extra
+
+
 def events(proxy: RecordingProxy) -> list[Any]:
     return [each.body for each in proxy.requests if each.method == "POST" and each.path.endswith("/events")]
 

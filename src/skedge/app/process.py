@@ -23,7 +23,7 @@ from skedge.app.metrics import CountedClient, CountedElection, pod_usage, read_s
 from skedge.app.objects import RestObjects
 from skedge.app.ports import RestBinder, RestEvents, RestEvictor, RestPatcher
 from skedge.app.serving import Serving, ServingSettings
-from skedge.app.watches import Watches
+from skedge.app.watches import TakenListers, Watches
 from skedge.assembly import build
 from skedge.client import aio
 from skedge.client.clientconfig import ClientConfig
@@ -41,7 +41,6 @@ from skedge.config.encode import to_data
 from skedge.config.fields import ConfigError
 from skedge.config.gates import FeatureGates
 from skedge.config.types import Extender, KubeSchedulerConfiguration
-from skedge.framework.handle import Listers
 from skedge.framework.ports import Ports
 from skedge.plugins.registry import Factory
 from skedge.scheduler.auditor import Auditor
@@ -191,7 +190,7 @@ class SchedulerProcess:
                 stack.push_async_callback(extender.close)
             factory = InformerFactory(client, submit=inbox.submit)
             watches = self.watches = Watches(factory, bodies)
-            listers = Listers()
+            listers = TakenListers()
             scheduler = self.scheduler = build(
                 self.config,
                 ports=Ports(
@@ -213,7 +212,9 @@ class SchedulerProcess:
                 extenders=extenders,
                 inbox=inbox,
             )
-            watches.connect(scheduler, listers, self.gates.enabled)
+            # Plugins of others, and those of old, may ask for stores when they run.
+            everything = bool(self._out_of_tree or self.config.legacy_plugins)
+            watches.connect(scheduler, listers, self.gates.enabled, everything=everything)
             if self._counted is not None:
                 read_scheduler(self.metrics, self._counted, scheduler, _CACHE_BYTES * len(scheduler.profiles))
             await self._build_election(stack)

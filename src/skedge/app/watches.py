@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from skedge import names
 from skedge.api.core import Node, Pod
 from skedge.api.decode import KINDS
 from skedge.app.bodies import Bodies
@@ -15,10 +16,12 @@ from skedge.app.objects import WRITTEN, Kept
 from skedge.client.informer import Informer, InformerFactory, Registration, Tombstone
 from skedge.client.watch import Resource
 from skedge.framework import events
+from skedge.framework.events import ActionType, ClusterEvent
 from skedge.framework.handle import Listers
 from skedge.scheduler.event_handlers import AnyPod, Watcher
 from skedge.scheduler.scheduler import Scheduler
 from skedge.snapshot.pods import PlacedPod, PodInfo
+from skedge.stores.store import Store
 
 UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -64,6 +67,31 @@ PODS: Final[Resource[AnyPod]] = Resource(KINDS["Pod"].path(), Pod, field_selecto
 NODES: Final[Resource[Node]] = Resource.of(KINDS["Node"].path(), Node)
 
 
+class TakenListers(Listers):
+    """Stores that know which of them plugins took while they were made."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+        super().__init__()
+        self.taken.clear()
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if isinstance(found, Store):
+            self.taken.add(name)
+        return found
+
+
+def _concerns(scheduler: Scheduler, resource: str) -> bool:
+    """Whether a plugin listens to some event of the resource. DynamicResources follows all kinds of its group."""
+    if resource.startswith("resource.k8s.io/"):
+        plugins = (plugin for profile in scheduler.profiles.values() for plugin in profile.plugins)
+        return any(plugin.name == names.DYNAMIC_RESOURCES for plugin in plugins)
+    actions = (ActionType.ADD, ActionType.UPDATE, ActionType.DELETE)
+    of_interest = scheduler.queue.hints.of_interest
+    return bool(resource) and any(of_interest(ClusterEvent(resource, action)) for action in actions)
+
+
 class Watches:
     """The informers of one scheduler. `pods` and `nodes` are there before the scheduler, which looks pods up."""
 
@@ -79,8 +107,13 @@ class Watches:
         }
         self._registrations: list[Registration[Any]] = []
 
-    def connect(self, scheduler: Scheduler, listers: Listers, enabled: Callable[[str], bool]) -> None:
-        """Adds the handlers: nodes first, so that the first pods find their nodes."""
+    def connect(
+        self, scheduler: Scheduler, listers: TakenListers, enabled: Callable[[str], bool], *, everything: bool = False
+    ) -> None:
+        """Adds the handlers: nodes first, so that the first pods find their nodes.
+
+        `everything`: watch also what no plugin took a store of, as one may do so later.
+        """
         handlers = scheduler.handlers
 
         def register(informer: Informer[Any], add: Any, update: Any, delete: Any) -> None:
@@ -95,6 +128,10 @@ class Watches:
         register(self.nodes, handlers.node_added, handlers.node_updated, handlers.node_deleted)
         for watched in WATCHED:
             if watched.gate and not enabled(watched.gate):
+                continue
+            if not (everything or watched.store in listers.taken or _concerns(scheduler, watched.resource)):
+                if watched.kind in self.written:
+                    self._factory.drop(self.written[watched.kind])
                 continue
             info = KINDS[watched.kind]
             watcher: Watcher = handlers.of_store(watched.resource or watched.kind, getattr(listers, watched.store))

@@ -274,6 +274,12 @@ class InformerFactory:
             )
         return found
 
+    def drop(self, informer: Informer[Any]) -> None:
+        """Nobody wants this informer after all. It must not run yet."""
+        if informer in self._started:
+            raise RuntimeError(f"the informer of {informer.resource.path} runs already")
+        self._informers.pop(informer.resource, None)
+
     def start(self) -> None:
         """Start the informers that don't run yet; call it again after asking for more."""
         for informer in self._informers.values():
