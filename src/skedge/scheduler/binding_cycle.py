@@ -99,8 +99,11 @@ async def bind(
     """Carries a decision out; whatever goes wrong ends in the failure handler."""
     try:
         status = await _steps(scheduler, decision, work, waiting)
-    except asyncio.CancelledError:
-        raise
+    except asyncio.CancelledError as cancelled:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        status = Status.from_error(CycleError(str(cancelled) or "a plugin was cancelled"))  # not we, but what it ran
     except Exception as error:
         log.error(error, "Binding cycle broke off", pod=decision.pod.key)
         status = Status.from_error(error)
@@ -225,7 +228,10 @@ def _bound(scheduler: Scheduler, decision: Decision) -> None:
     measures = decision.profile.measures
     start = measures.now()
     for plugin in decision.profile.post_bind:
-        plugin.post_bind(decision.state, pod, node_name)
+        try:
+            plugin.post_bind(decision.state, pod, node_name)
+        except Exception as error:  # the pod is bound: there is nothing to take back
+            log.error(error, "PostBind failed", plugin=plugin.name, pod=pod.key)
     measures.point(POST_BIND, Code.SUCCESS.word, start)
     activate(scheduler, decision.state)
 

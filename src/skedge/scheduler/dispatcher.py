@@ -10,8 +10,12 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from skedge.telemetry.logs import get_logger
+
+log = get_logger(__name__)
+
 Job = Callable[[], Awaitable[None]]
-"""Must not raise: whatever goes wrong is the job's own business."""
+"""Sees to what goes wrong itself. One that raises all the same is logged, and costs no worker."""
 
 
 class Dispatcher:
@@ -91,6 +95,8 @@ class Dispatcher:
     async def _run(self, job: Job, binding: bool) -> None:
         try:
             await job()
+        except Exception as error:
+            log.error(error, "A call broke off")
         finally:
             if binding:
                 self.unfinished_bindings -= 1
@@ -100,6 +106,8 @@ class Dispatcher:
     async def _run_apart(self, job: Job) -> None:
         try:
             await job()
+        except Exception as error:
+            log.error(error, "A call broke off")
         finally:
             self.unfinished_bindings -= 1
             self._waiting_apart -= 1

@@ -34,6 +34,15 @@ def shortened(note: str) -> str:
     return raw[: NOTE_BYTES - 4].decode(errors="ignore") + " ..."
 
 
+def _in_words(status: Status, pod: PodInfo) -> tuple[Status, str]:
+    """A status and its message; where a plugin can't say why it rejected the pod, that error and its message."""
+    try:
+        return status, status.message
+    except Exception as error:
+        log.error(error, "Reasons of a rejection could not be told", pod=pod.key)
+        return Status.from_error(error), str(error)
+
+
 class FailureHandler:
     """Every failed attempt of the scheduling or the binding cycle passes here, exactly once."""
 
@@ -42,7 +51,8 @@ class FailureHandler:
 
     def handle(self, queued: QueuedPodInfo, profile: Profile, failure: Failure, started: float) -> None:
         """Requeues the pod, nominates, records the event and patches the condition, in this order."""
-        scheduler, status = self._scheduler, failure.status
+        scheduler = self._scheduler
+        status, message = _in_words(failure.status, queued.pod)
         rejected = status.rejected
         took = scheduler.clock.monotonic() - started
         scheduler.hooks.schedule_attempt("unschedulable" if rejected else "error", profile.name, took)
@@ -52,7 +62,6 @@ class FailureHandler:
         if pod is None:
             return
         scheduler.queue.nominator.add(pod, failure.nominate)
-        message = status.message
         scheduler.record(
             pod,
             profile,

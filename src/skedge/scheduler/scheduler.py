@@ -29,6 +29,7 @@ from skedge.scheduler.failure_handler import FailureHandler
 from skedge.scheduler.pod_groups import GroupCycle, run_now
 from skedge.scheduler.scheduling_cycle import Decision, choose, schedule_one
 from skedge.scheduler.waiting_pods import WaitingPods
+from skedge.scheduler.workload_preemption import WorkloadPreemption
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.telemetry.hooks import SchedulerHooks
 from skedge.telemetry.logs import get_logger
@@ -86,7 +87,8 @@ class Scheduler:
         self.inbox: Inbox = NoInbox() if inbox is None else inbox
         self.choose: Callable[[Search], int] = partial(choose, self)
         """Which of the rows that fit is taken; a replay takes those that were taken before."""
-        self.group_of: Callable[[PodInfo], PodGroup | None] = lambda pod: None
+        self.workload_preemption: WorkloadPreemption | None = None
+        self.group_of: Callable[[PodInfo | PlacedPod], PodGroup | None] = lambda pod: None
         """The object of a pod's group."""
         self.failures = FailureHandler(self)
         self.handlers = EventHandlers(self)
@@ -97,15 +99,15 @@ class Scheduler:
     # --- the loop -----------------------------------------------------------------------------------------------------
 
     async def work(self, seconds: float = SLICE) -> int:
-        """A slice of cycles, some of which may wait for extenders: then they hold the state and no other runs."""
-        if not self.extenders:
+        """A slice of cycles, some of which may wait (extenders, groups): then they hold the state and no other runs."""
+        if not self.extenders and self.cache.groups is None:
             return self.run_slice(seconds)
         end = self.clock.monotonic() + seconds
         done = 0
         while self.dispatcher.has_room and (queued := self.queue.pop()) is not None:
             if self._in_group(queued.pod):
                 with self.inbox.held():
-                    await GroupCycle(self, queued).run()
+                    await GroupCycle(self, queued, pauses=not isinstance(self.inbox, NoInbox)).run()
             elif self.extenders.of(queued.pod):
                 with self.inbox.held():
                     await extended_cycle.schedule_one(self, queued)
@@ -192,8 +194,11 @@ class Scheduler:
     def record(
         self, pod: PodInfo | PlacedPod, profile: Profile, type_: str, reason: str, action: str, note: str
     ) -> None:
-        """Notes an event about a pod, in the profile's name."""
-        self.ports.events.event(pod, None, type_, reason, action, note, controller=profile.name)
+        """Notes an event about a pod, in the profile's name; that this fails is no reason to do anything else."""
+        try:
+            self.ports.events.event(pod, None, type_, reason, action, note, controller=profile.name)
+        except Exception as error:
+            log.error(error, "Event could not be recorded", pod=pod.key, reason=reason)
 
     def patch_status(self, pod: PodInfo, patch: Mapping[str, Any]) -> None:
         """Sends a status patch when a connection is free; a failure is logged."""

@@ -161,7 +161,7 @@ def decide(
 
 def new_search(scheduler: Scheduler, pod: PodInfo, profile: Profile, scope: Scope) -> Search:
     nominator = scheduler.queue.nominator
-    return Search(profile, pod, nominator if nominator else None, scope.within)
+    return Search(profile.measures.of_cycle(profile), pod, nominator if nominator else None, scope.within)
 
 
 class NoNodesError(Exception):
@@ -199,7 +199,7 @@ def rejected_on_one_node(search_pod: PodInfo, state: CycleState, scheduler: Sche
 
 
 def reserve(scheduler: Scheduler, queued: QueuedPodInfo, choice: Choice, started: float) -> Decision | Failure:
-    """Assumes the pod on its node, and asks Reserve and Permit; what is refused is undone."""
+    """Assumes the pod on its node, and asks Reserve and Permit; what is refused or breaks off is undone."""
     search, node_name = choice
     pod, profile, state = queued.pod, search.profile, search.state
     try:
@@ -208,6 +208,18 @@ def reserve(scheduler: Scheduler, queued: QueuedPodInfo, choice: Choice, started
         return Failure(Status.from_error(error))
     if scheduler.queue.nominator:
         scheduler.queue.nominator.delete(pod)
+    try:
+        return _ask(scheduler, queued, search, placed, started)
+    except Exception:
+        undo(scheduler, profile, state, pod, node_name)
+        raise
+
+
+def _ask(
+    scheduler: Scheduler, queued: QueuedPodInfo, search: Search, placed: PlacedPod, started: float
+) -> Decision | Failure:
+    """Reserve and Permit for an assumed pod. An exception of a plugin passes through."""
+    profile, state, pod, node_name = search.profile, search.state, queued.pod, placed.node_name
     measures = profile.measures
     start = measures.now()
     for plugin in profile.reserve:
@@ -259,5 +271,8 @@ def activate(scheduler: Scheduler, state: CycleState) -> None:
     """Moves pods to the active queue that plugins asked for during this cycle."""
     pods = state.get(PODS_TO_ACTIVATE)
     if pods:
-        scheduler.queue.activate(list(pods.values()))
-        pods.clear()
+        try:
+            scheduler.queue.activate(list(pods.values()))
+            pods.clear()
+        except Exception as error:  # whatever a plugin wrote there, this pod's way goes on
+            log.error(error, "Pods to activate could not be activated")

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from skedge.config.defaults import default_configuration
 from skedge.config.types import KubeSchedulerConfiguration, Plugin
+from skedge.framework.events import NODE, ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
 from skedge.framework.plugin import PostFilterResult
-from skedge.framework.state import CycleState
+from skedge.framework.state import PODS_TO_ACTIVATE, CycleState
 from skedge.framework.status import SUCCESS, Code, Status
 from skedge.snapshot.pods import PodInfo
 from skedge.testing.builders import make_node, make_pod
 from skedge.testing.harness import Harness
 
 pytestmark = pytest.mark.asyncio
+
+
+CONNECTIONS = 4
 
 
 class Misbehaving:
@@ -30,19 +34,28 @@ class Misbehaving:
         self.calls: list[str] = []
         self.unreserved: list[str] = []
 
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        return [ClusterEventWithHint(ClusterEvent(NODE, ActionType.ADD), self.hint)]
+
+    def hint(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+        self._do("hint")
+        return QueueingHint.QUEUE
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        return self._do("pre_enqueue")
+
     def _do(self, point: str) -> Status:
         self.calls.append(point)
         what = self.at.get(point, SUCCESS)
-        if isinstance(what, Exception):
+        if isinstance(what, BaseException):
             raise what
-        assert isinstance(what, Status)
-        return what
+        return cast(Status, what)
 
     def filter(self, state: CycleState, pod: PodInfo, view: Any) -> Any:
-        self._do("filter")
-        return view.full(0)
+        return view.full(0 if self._do("filter").ok else 1)
 
     def filter_status(self, state: CycleState, pod: PodInfo, code: int) -> Status:
+        self._do("filter_status")
         return Status(Code.UNSCHEDULABLE, "no")
 
     def pre_filter(self, state: CycleState, pod: PodInfo, view: Any) -> tuple[None, Status]:
@@ -178,6 +191,7 @@ async def test_a_deleting_pod_is_skipped_with_an_event() -> None:
 ERROR = Status.from_error(RuntimeError("it broke"))
 NO = Status(Code.UNSCHEDULABLE, "not today")
 CRASH = RuntimeError("a bug")
+CANCELLED = asyncio.CancelledError("by itself")
 
 
 @pytest.mark.parametrize(
@@ -199,6 +213,15 @@ CRASH = RuntimeError("a bug")
         ({"pre_bind": NO}, "Unschedulable", "not today"),
         ({"pre_bind": CRASH}, "SchedulerError", "a bug"),
         ({"pre_bind": CRASH, "unreserve": CRASH}, "SchedulerError", "a bug"),
+        ({"pre_bind": CANCELLED}, "SchedulerError", "by itself"),
+        ({"filter": NO}, "Unschedulable", "0/1 nodes are available: 1 no."),
+        ({"filter": NO, "filter_status": CRASH}, "SchedulerError", "a bug"),
+        ({"filter": NO, "post_filter": CRASH}, "SchedulerError", "a bug"),
+        ({"filter": NO, "hint": CRASH}, "Unschedulable", "0/1 nodes are available: 1 no."),
+        ({"reserve": NO, "hint": CRASH}, "Unschedulable", "0/1 nodes are available: 1 not today."),
+        ({"reserve": None}, "SchedulerError", "'NoneType' object has no attribute"),
+        ({"permit": None, "unreserve": CRASH}, "SchedulerError", "'NoneType' object has no attribute"),
+        ({"pre_bind": None}, "SchedulerError", "'NoneType' object has no attribute"),
     ],
     ids=lambda value: ",".join(f"{k}={type(v).__name__}" for k, v in value.items()) if isinstance(value, dict) else "",
 )
@@ -212,13 +235,75 @@ async def test_every_failure_leaves_the_pod_in_one_queue_and_nothing_behind(
         await h.settle()
         condition = h.condition("p")
         assert condition is not None
-        assert (condition["reason"], condition["message"]) == (reason, message)
+        assert condition["reason"] == reason
+        assert condition["message"].startswith(message)
+        assert ("reserve" in plugin.calls) == bool(plugin.unreserved)
         assert list(h.scheduler.cache.pods()) == []
         h.validate()
         plugin.at.clear()
         h.add_node(make_node("n2"))  # an event for pods that were rejected; the others come back by themselves
         await h.settle(12.0)
         assert h.node_of("p") in ("n", "n2")
+        h.validate()
+
+
+async def test_a_pod_that_is_bound_stays_so_whatever_post_bind_does() -> None:
+    h, plugin = with_plugin({"post_bind": CRASH})
+    async with h:
+        h.add_node(make_node("n"))
+        for i in range(3 * CONNECTIONS):  # more than there are workers: none of them may be lost
+            h.add_pod(make_pod(f"p{i}"))
+        await h.settle()
+        assert all(h.node_of(f"p{i}") == "n" for i in range(3 * CONNECTIONS))
+        assert plugin.calls.count("post_bind") == 3 * CONNECTIONS
+        assert h.scheduler.dispatcher.unfinished_bindings == 0
+        h.validate()
+
+
+async def test_pre_enqueue_that_breaks_gates_the_pod_until_it_is_well() -> None:
+    h, plugin = with_plugin({"pre_enqueue": CRASH})
+    async with h:
+        h.add_node(make_node("n"))
+        h.add_pod(make_pod("p"))
+        await h.settle()
+        assert h.node_of("p") == ""
+        h.validate()
+        plugin.at.clear()
+        h.add_node(make_node("n2"))
+        await h.settle(2.0)
+        assert h.node_of("p") in ("n", "n2")
+        h.validate()
+
+
+@pytest.mark.parametrize("what", ["event", "patch_status"])
+async def test_telling_that_fails_changes_nothing(what: str) -> None:
+    def broken(*args: Any, **kwargs: Any) -> Any:
+        raise CRASH
+
+    async with Harness(connections=CONNECTIONS) as h:
+        setattr(h, what, broken)
+        for i in range(2 * CONNECTIONS):
+            h.add_pod(make_pod(f"p{i}").req(cpu="100m"))
+        h.add_node(make_node("small").capacity(cpu="10m"))
+        h.add_pod(make_pod("deleting").terminating())
+        await h.settle()
+        assert h.bindings == []
+        h.delete_pod("deleting")
+        h.validate()
+        h.add_node(make_node("n"))
+        await h.settle(2.0)
+        assert all(h.node_of(f"p{i}") == "n" for i in range(2 * CONNECTIONS))
+        h.validate()
+
+
+async def test_nonsense_among_pods_to_activate_does_no_harm() -> None:
+    h, plugin = with_plugin({})
+    plugin.reserve = lambda state, pod, node: state.write(PODS_TO_ACTIVATE, {"x": None}) or SUCCESS  # type: ignore[method-assign]
+    async with h:
+        h.add_node(make_node("n"))
+        h.add_pod(make_pod("p"))
+        await h.settle()
+        assert h.node_of("p") == "n"
         h.validate()
 
 
