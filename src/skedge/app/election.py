@@ -130,4 +130,6 @@ class Election:
             self._working = False
 
     def _happened(self, message: str) -> None:
+        if message.endswith("stopped leading"):
+            return  # the reference ends before it has sent this one
         self._recorder.event(ObjectRef(**self._lock.reference()), None, "Normal", _REASON, "", message)

@@ -35,6 +35,8 @@ PRE_BIND: Final = "PreBind"
 BIND: Final = "Bind"
 POST_BIND: Final = "PostBind"
 SUCCESS: Final = Code.SUCCESS.word
+EVERY: Final = 10
+"""Of so many cycles one has its plugins timed, one by one; the reference draws lots with the same odds."""
 
 
 class Measures:
@@ -42,6 +44,10 @@ class Measures:
 
     def now(self) -> float:
         return 0.0
+
+    def of_cycle(self, profile: Profile) -> Profile:
+        """The profile to run the next cycle with: now and then one whose plugins are timed."""
+        return profile
 
     def point(self, point: str, status: str, start: float) -> float:
         """All plugins of a point ran since `start`; the time now."""
@@ -94,9 +100,21 @@ class CountedMeasures(Measures):
         kept = profile.kept_names
         order = [plugin.name in kept for plugin in profile.filter]
         self._kept_first = order == sorted(order, reverse=True)
+        self._cycles = 0
+        self._timed: Profile | None = None
 
     def now(self) -> float:
         return self._monotonic()
+
+    def of_cycle(self, profile: Profile) -> Profile:
+        self._cycles += 1
+        if self._cycles % EVERY:
+            return profile
+        if self._timed is None:
+            from skedge.profiles.timed import timed_profile  # which knows profiles, as these know measures
+
+            self._timed = timed_profile(profile, self._hooks.plugin_execution, self._monotonic)
+        return self._timed
 
     def point(self, point: str, status: str, start: float) -> float:
         now = self._monotonic()
