@@ -33,6 +33,7 @@ from skedge.queue.scheduling_queue import SchedulingQueue
 from skedge.scheduler.dispatcher import Dispatcher
 from skedge.scheduler.preemption_executor import PreemptionExecutor
 from skedge.scheduler.scheduler import Scheduler
+from skedge.scheduler.workload_preemption import WorkloadPreemption
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.telemetry.hooks import SchedulerHooks
 
@@ -224,7 +225,10 @@ def build(
         extenders=extenders,
         inbox=inbox,
     )
-    handle.preemptor = PreemptionExecutor(scheduler)
+    handle.preemptor = executor = PreemptionExecutor(scheduler)
+    if gates.enabled("WorkloadAwarePreemption"):
+        budgets = handle.listers.pod_disruption_budgets
+        scheduler.workload_preemption = WorkloadPreemption(scheduler, budgets, executor)
     handle.activate = lambda pods: queue.activate(pods)
     handle.waiting_pods = scheduler.waiting
     if cache.groups is not None:

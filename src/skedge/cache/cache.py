@@ -16,7 +16,7 @@ changes its node under our eyes), the pod is taken off its old node and put on t
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from skedge.api.core import Node, Pod
 from skedge.cache.pod_groups import PodGroups
@@ -120,6 +120,16 @@ class Cache:
 
     def is_assumed(self, uid: str) -> bool:
         return uid in self._assumed
+
+    def take_off(self, pods: Iterable[PlacedPod]) -> None:
+        """Pods of this cache leave their nodes for the time of a trial; `put_back` ends it."""
+        for pod in pods:
+            self.table.remove_pod(pod)
+
+    def put_back(self, pods: Iterable[PlacedPod]) -> None:
+        """Pods that were taken off are on their nodes again, in the order they had there."""
+        for pod in pods:
+            self.table.restore_pod(pod)
 
     def show_terms(self, uid: str, terms: PodTerms) -> None:
         """Has an assumed pod appear with these affinity terms, until it is forgotten or confirmed."""

@@ -58,6 +58,9 @@ class Preemptor(Protocol):
     def running(self, pod: PodInfo) -> bool:
         """Whether victims of the pod are still to be told to go."""
 
+    def running_for(self, uid: str) -> bool:
+        """The same for whoever has this UID: a pod, or a pod group."""
+
 
 class Signal(Protocol):
     """Wakes one waiter."""

@@ -21,6 +21,7 @@ from skedge.snapshot.pods import PodInfo
 
 STATE_KEY: Final = "preemption-outcome"
 RUNNING: Final = "waiting for the preemption for this pod to be finished"
+GROUP_RUNNING: Final = "waiting for the preemption for this pod group to be finished"
 GROUP_NOT_FOUND: Final = "pod group for pod not found"
 GROUP_PLACEMENT: Final = "not eligible due to placement-based pod group scheduling limitation"
 GROUP_WORKLOAD: Final = "not eligible due to workload aware preemption enabled"
@@ -46,6 +47,10 @@ class DefaultPreemption:
         preemptor = self._handle.preemptor
         if self._async and preemptor is not None and preemptor.running(pod):
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, RUNNING)
+        if self._whole_groups and self._async and preemptor is not None and pod.group is not None:
+            group = self._handle.listers.pod_groups.get(pod.group, pod.namespace)
+            if group is not None and preemptor.running_for(group.metadata.uid):
+                return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, GROUP_RUNNING)
         return SUCCESS
 
     def post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Any) -> tuple[PostFilterResult | None, Status]:

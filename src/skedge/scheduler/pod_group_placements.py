@@ -43,7 +43,7 @@ async def best_placement(cycle: GroupCycle) -> Verdict:
     verdicts = []
     for placement in placements:
         whole = len(placement.rows) == len(everything.rows)
-        verdict = await cycle.attempt(EVERYWHERE if whole else Scope(placement.rows))
+        verdict = await cycle.try_on(EVERYWHERE if whole else Scope(placement.rows))
         if verdict.result == "error":
             return verdict
         verdicts.append(verdict)

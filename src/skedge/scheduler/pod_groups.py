@@ -4,11 +4,12 @@
                        └─ on each placement, if there are several; the best one counts
 
 Nothing is left behind by trying: what was assumed is unreserved and forgotten, last first. Submitting assumes again,
-for good. The cycle waits only where extenders are asked; whoever runs it holds the state meanwhile.
+for good. The cycle waits where extenders are asked, and pauses when it is long; whoever runs it holds the state.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
+SLICE: Final = 0.005
+"""Seconds after which a group pauses."""
 UNSCHEDULABLE: Final = "pod group is unschedulable"
 PREEMPTING: Final = "pod group is waiting for preemption to complete"
 
@@ -98,10 +101,12 @@ def run_now(cycle: Coroutine[Any, Any, None]) -> None:
 class GroupCycle:
     """One attempt to schedule the group of a popped pod."""
 
-    def __init__(self, scheduler: Scheduler, first: QueuedPodInfo) -> None:
+    def __init__(self, scheduler: Scheduler, first: QueuedPodInfo, *, pauses: bool = False) -> None:
+        """`pauses`: whoever runs it can wait, so it lets sockets breathe between members."""
         self.scheduler = scheduler
+        self._pauses = pauses
         self._first = first
-        self.started = scheduler.clock.monotonic()
+        self.started = self._breathed = scheduler.clock.monotonic()
         self.members: list[QueuedPodInfo] = []
         self.profile: Profile
 
@@ -165,10 +170,18 @@ class GroupCycle:
 
     async def _decide(self) -> Verdict:
         if not self.profile.placement_generate:
-            return await self.attempt()
+            return await self.try_on()
         from skedge.scheduler.pod_group_placements import best_placement
 
         return await best_placement(self)
+
+    async def try_on(self, scope: Scope = EVERYWHERE) -> Verdict:
+        """An attempt, and where it fails a look for victims, behind the gate for that."""
+        verdict = await self.attempt(scope)
+        preemption = self.scheduler.workload_preemption
+        if preemption is not None and verdict.status.rejected:
+            await preemption.help(self, verdict, scope)
+        return verdict
 
     async def attempt(self, scope: Scope = EVERYWHERE) -> Verdict:
         """Tries the members one after the other, and takes everything back."""
@@ -178,6 +191,7 @@ class GroupCycle:
         terms = QuietTerms(self.scheduler.cache)
         try:
             for queued in self.members:
+                await self._breathe()
                 terms.show_to(queued.pod)
                 trial = await self._try(queued, scope, done)
                 verdict.trials.append(trial)
@@ -202,6 +216,12 @@ class GroupCycle:
                 if nominated:
                     self.scheduler.queue.nominator.add(decision.pod, nominated)
         return verdict
+
+    async def _breathe(self) -> None:
+        now = self.scheduler.clock.monotonic()
+        if self._pauses and now - self._breathed >= SLICE:
+            self._breathed = now
+            await asyncio.sleep(0)
 
     async def _try(self, queued: QueuedPodInfo, scope: Scope, done: list[tuple[Decision, str]]) -> Trial:
         """One member; where it gets a node it stays assumed, and stands in `done` with its nomination."""

@@ -12,10 +12,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from skedge import names
 from skedge.api.core import PodCondition
+from skedge.api.scheduling import PodGroup
 from skedge.framework.ports import PodGone
 from skedge.preemption.evaluator import BY_SCHEDULER, DISRUPTION_TARGET
 from skedge.scheduler.pod_status import status_patch
@@ -27,8 +28,21 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
+CLUSTER = "cluster"
+"""Stands for the node where victims are anywhere."""
 IN_MEMORY = " (in kube-scheduler memory)."
 T = TypeVar("T")
+
+
+class Claimant(NamedTuple):
+    """Whom the room is for: one pod, or a pod group."""
+
+    kind: str
+    uid: str
+    key: str
+    scheduler_name: str
+    priority: int
+    pods: tuple[PodInfo, ...]
 
 
 class PreemptionExecutor:
@@ -42,6 +56,18 @@ class PreemptionExecutor:
 
     def start(self, pod: PodInfo, node_name: str, victims: Sequence[PlacedPod], plugin: str) -> None:
         """See `Preemptor`. Victims that are going already are left alone; if all are, nothing starts."""
+        claimant = Claimant("pod", pod.uid, pod.key, pod.scheduler_name, pod.priority, (pod,))
+        self._start(claimant, node_name, victims, plugin)
+
+    def start_group(
+        self, group: PodGroup, pods: Sequence[PodInfo], priority: int, victims: Sequence[PlacedPod], plugin: str
+    ) -> None:
+        """As `start`, for a whole pod group with these pods."""
+        name = pods[0].scheduler_name
+        claimant = Claimant("podgroup", group.metadata.uid, group.key, name, priority, tuple(pods))
+        self._start(claimant, CLUSTER, victims, plugin)
+
+    def _start(self, pod: Claimant, node_name: str, victims: Sequence[PlacedPod], plugin: str) -> None:
         going = [victim for victim in victims if not victim.terminating]
         if not going:
             return
@@ -54,9 +80,12 @@ class PreemptionExecutor:
         self._scheduler.dispatcher.apart(job, f"preemption for {pod.key}")
 
     def running(self, pod: PodInfo) -> bool:
-        if pod.uid not in self._running:
+        return self.running_for(pod.uid)
+
+    def running_for(self, uid: str) -> bool:
+        if uid not in self._running:
             return False
-        last = self._running[pod.uid]
+        last = self._running[uid]
         if last is None:
             return True
         known = self._scheduler.pod_lister(last.key)
@@ -64,7 +93,7 @@ class PreemptionExecutor:
 
     # --- the work -----------------------------------------------------------------------------------------------------
 
-    async def _run(self, pod: PodInfo, node_name: str, victims: Sequence[PlacedPod], plugin: str) -> None:
+    async def _run(self, pod: Claimant, node_name: str, victims: Sequence[PlacedPod], plugin: str) -> None:
         started = self._scheduler.clock.monotonic()
         failed = True
         try:
@@ -77,16 +106,21 @@ class PreemptionExecutor:
                 evicted = await self._try_evict(pod, node_name, last, plugin)
             failed = not (cleared and evicted)
         finally:
-            self._scheduler.inbox.submit(lambda: self._ended(pod, failed))
+            self._scheduler.inbox.submit(lambda: self._ended(pod, victims[-1], failed))
             took = self._scheduler.clock.monotonic() - started
             self._scheduler.hooks.preemption_goroutine("error" if failed else "success", took)
 
-    def _ended(self, pod: PodInfo, failed: bool) -> None:
+    def _ended(self, pod: Claimant, last: PlacedPod, failed: bool) -> None:
+        """Wakes the preemptor if no event will: after an error, and where the last victim was seen to go too early."""
         self._running.pop(pod.uid, None)
+        records = (self._scheduler.queue.find(each.key) for each in pod.pods)
+        if not failed and any(record is not None and record.gated for record in records):
+            known = self._scheduler.pod_lister(last.key)
+            failed = known is None or known.uid != last.uid
         if failed:
-            self._scheduler.queue.activate([pod])
+            self._scheduler.queue.activate(pod.pods)
 
-    async def _clear_lower_nominations(self, pod: PodInfo, node_name: str) -> bool:
+    async def _clear_lower_nominations(self, pod: Claimant, node_name: str) -> bool:
         """Pods of lower priority lose their promise of this node. False when one could not be told."""
         scheduler = self._scheduler
         cleared = True
@@ -105,7 +139,7 @@ class PreemptionExecutor:
                 cleared = False
         return cleared
 
-    async def _try_evict(self, pod: PodInfo, node_name: str, victim: PlacedPod, plugin: str) -> bool:
+    async def _try_evict(self, pod: Claimant, node_name: str, victim: PlacedPod, plugin: str) -> bool:
         try:
             await self._evict(pod, node_name, victim, plugin)
         except Exception as error:
@@ -113,8 +147,8 @@ class PreemptionExecutor:
             return False
         return True
 
-    async def _evict(self, pod: PodInfo, node_name: str, victim: PlacedPod, plugin: str) -> None:
-        note = f"Preempted by pod {pod.uid} on node {node_name}"
+    async def _evict(self, pod: Claimant, node_name: str, victim: PlacedPod, plugin: str) -> None:
+        note = f"Preempted by {pod.kind} {pod.uid} on node {node_name}"
         if self._give_up_in_memory(victim, plugin):
             self._record(pod, victim, note + IN_MEMORY)
             return
@@ -123,7 +157,7 @@ class PreemptionExecutor:
             type=DISRUPTION_TARGET,
             status="True",
             reason=BY_SCHEDULER,
-            message=f"{pod.scheduler_name}: preempting to accommodate a higher priority pod",
+            message=f"{pod.scheduler_name}: preempting to accommodate a higher priority {pod.kind}",
             observed_generation=victim.generation or None,
         )
         patch = status_patch(victim.conditions, "", condition, None, self._scheduler.clock.now())
@@ -146,7 +180,7 @@ class PreemptionExecutor:
         task = self._scheduler.pre_binding.get(victim.uid)
         return task is not None and not task.done() and task.cancel(f"preempted by {plugin}")
 
-    def _record(self, pod: PodInfo, victim: PlacedPod, note: str) -> None:
+    def _record(self, pod: Claimant, victim: PlacedPod, note: str) -> None:
         self._scheduler.ports.events.event(
             victim,
             None,

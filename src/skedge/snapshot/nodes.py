@@ -210,6 +210,13 @@ class NodeTable:
             observer(row, None, pod)
         return row
 
+    def restore_pod(self, pod: PlacedPod) -> None:
+        """Puts a pod that was removed where it stood in the order of arrival."""
+        sequence = pod.sequence
+        row = self.add_pod(pod)
+        pod.sequence = sequence
+        self.pods[row] = dict(sorted(self.pods[row].items(), key=lambda each: each[1].sequence))
+
     def remove_pod(self, pod: PlacedPod) -> None:
         """Takes a pod that was added off its row."""
         row = pod.row
