@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Protocol
 
 from bench import figures
 from bench.decisions import configuration
@@ -65,9 +65,18 @@ async def scheduling(
         await task
 
 
+class Profiler(Protocol):
+    """Told when measured pods begin to be placed, and when the last one was."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
 class World:
     """Objects in a server; a scheduler while pods are waited for."""
 
+    profiler: ClassVar[Profiler | None] = None
     change: Change | None = None
 
     def __init__(self, server: Server, objects: Objects, without: tuple[str, ...]) -> None:
@@ -94,11 +103,13 @@ class World:
         rate, cpu = await bind_all(self._server.url, await self._objects.create(batch), self._nodes)
         await self._objects.delete_all(batch)
         await self._objects.create(batch)
-        found = await self._schedule(batch, background)
+        found = await self._schedule(batch, background, self.profiler)
         found |= {"null_pods_per_s": round(rate, 1), "null_cpu_ms_per_pod": round(cpu, 4)}
         return found | {"ratio_to_null": round(found["pods_per_s"] / rate, 3)}
 
-    async def _schedule(self, batch: Batch, background: list[Background]) -> dict[str, Any]:
+    async def _schedule(
+        self, batch: Batch, background: list[Background], profiler: Profiler | None = None
+    ) -> dict[str, Any]:
         timing, server = figures.Timing(), self._server
         namespace = batch.template.namespace
         waiting = {f"{namespace}/{batch.template.name(i)}" for i in batch.numbers()}
@@ -111,6 +122,8 @@ class World:
                 moments["end"], moments["end_cpu"] = time.perf_counter(), time.process_time()
 
         def synced(process: SchedulerProcess) -> None:
+            if profiler is not None:
+                profiler.start()
             assert process.watches is not None
             process.watches.pods.add_handler(on_update=updated)
             moments["server"] = server.cpu_seconds()
@@ -124,6 +137,8 @@ class World:
                 while batch.placed < batch.count and not _at_rest(process, moments["end"], tasks):  # noqa: ASYNC110
                     await asyncio.sleep(LOOK)
             finally:
+                if profiler is not None:
+                    profiler.stop()
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
