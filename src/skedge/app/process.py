@@ -190,15 +190,16 @@ class SchedulerProcess:
                 stack.push_async_callback(extender.close)
             factory = InformerFactory(client, submit=inbox.submit)
             watches = self.watches = Watches(factory, bodies)
-            listers = TakenListers()
+            listers, patcher = TakenListers(), RestPatcher(client)
             scheduler = self.scheduler = build(
                 self.config,
                 ports=Ports(
                     RestBinder(client),
-                    RestPatcher(client),
+                    patcher,
                     RestEvictor(client),
                     events,
                     RestObjects(client, watches.written, self.clock),
+                    patcher,
                 ),
                 clock=self.clock,
                 pod_lister=watches.pods.store.get,
