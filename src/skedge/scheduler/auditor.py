@@ -80,9 +80,10 @@ class Auditor:
         self._scheduler = scheduler
         self._cache, self._queue = scheduler.cache, scheduler.queue
         self._pods, self._nodes = pods, nodes
-        self._idle_cycle = -1  # the number of the last cycle when, in the round before, pods waited to be popped
-        self._flying: dict[str, int] = {}  # uid -> attempts, of the pods in flight and not placed in the round before
-        self._probe = 0
+        self._idle = (-1, 0.0)  # the number of the last cycle, and since when pods wait and no other began
+        self._flying: dict[tuple[str, int], float] = {}  # (uid, attempt) in flight and not placed -> since when
+        self._fitting: dict[tuple[str, int], float] = {}  # (uid, attempt) rejected, that fits -> since when
+        self._turn = 0
 
     # --- running ------------------------------------------------------------------------------------------------------
 
@@ -270,7 +271,7 @@ class Auditor:
         queue, scheduler = self._queue, self._scheduler
         now, cycle = queue.now(), queue.scheduling_cycle
         waits: str | None = None
-        flying: dict[str, int] = {}
+        flying: dict[tuple[str, int], float] = {}
         for place, record in queue.records():
             if place is Place.ACTIVE:
                 waits = waits or record.key
@@ -278,17 +279,16 @@ class Auditor:
                 if now - record.backoff_expiration > OVERDUE_SECONDS:
                     waits = waits or record.key
             elif place is Place.IN_FLIGHT and self._cache.find_pod(record.pod.uid) is None:
-                flying[record.pod.uid] = record.attempts
-                if self._flying.get(record.pod.uid) == record.attempts:
-                    text = f"has been in flight since attempt {record.attempts} began, a round ago"
+                attempt = record.pod.uid, record.attempts
+                since = flying[attempt] = self._flying.get(attempt, now)
+                if now - since >= ROUND_SECONDS:
+                    text = f"has been in flight for {now - since:.0f} s"
                     yield _found("in-flight", record.key, text, partial(self._land, record))
         self._flying = flying
-        if waits is not None and scheduler.dispatcher.has_room:
-            if self._idle_cycle == cycle:
-                yield _found("untried", waits, "may be tried and is not", scheduler.wake)
-            self._idle_cycle = cycle
-        else:
-            self._idle_cycle = -1
+        if waits is None or not scheduler.dispatcher.has_room or self._idle[0] != cycle:
+            self._idle = cycle, now
+        elif now - self._idle[1] >= ROUND_SECONDS:
+            yield _found("untried", waits, "may be tried and is not", scheduler.wake)
 
     def _land(self, record: QueuedPodInfo) -> None:
         self._queue.done(record.pod.uid)
@@ -296,16 +296,26 @@ class Auditor:
         if isinstance(known, PodInfo) and known.uid == record.pod.uid and self._queue.find(record.key) is None:
             self._queue.add(known)
 
-    def _probe_unschedulable(self, probes: int = PROBES) -> Iterator[_Found | None]:
-        """Some of the pods that plugins rejected are evaluated anew: one that fits should have been woken."""
+    def _probe_unschedulable(self) -> Iterator[_Found | None]:
+        """Some of the pods that plugins rejected are evaluated anew: one that fits should have been woken.
+
+        It may be on its way (a nomination that was taken back shows when the patch returns), so it has to fit twice.
+        """
+        now = self._queue.now()
         rejected = [record for place, record in self._queue.records() if place is Place.UNSCHEDULABLE]
-        for i in range(min(probes, len(rejected))):
-            record = rejected[(self._probe + i) % len(rejected)]
+        turn = [rejected[(self._turn + i) % len(rejected)] for i in range(min(PROBES, len(rejected)))]
+        self._turn += PROBES
+        fitting: dict[tuple[str, int], float] = {}
+        suspects = [record for record in rejected if (record.pod.uid, record.attempts) in self._fitting]
+        for record in {record.key: record for record in (*suspects, *turn)}.values():
             if self._queue.find(record.key) is record and self.fits(record):
-                text = f"fits, but waits for an event that {', '.join(sorted(record.rejectors))} would take notice of"
-                yield _found("untried", record.key, text, partial(self._queue.activate, [record.pod]))
+                attempt = record.pod.uid, record.attempts
+                since = fitting[attempt] = self._fitting.get(attempt, now)
+                if now - since >= ROUND_SECONDS:
+                    text = f"fits, but nothing woke it for {', '.join(sorted(record.rejectors))}"
+                    yield _found("untried", record.key, text, partial(self._queue.activate, [record.pod]))
             yield None
-        self._probe += probes
+        self._fitting = fitting
 
     def fits(self, record: QueuedPodInfo) -> bool:
         """Whether a pod that filters rejected would find a node now. Profiles that sample nodes are not asked: each

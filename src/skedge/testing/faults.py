@@ -74,9 +74,13 @@ APPLIES: Final[Mapping[Fault, frozenset[Step]]] = {
     Fault.CLOCK_JUMP: frozenset({Step.BIND, Step.PATCH, Step.EVENT}),
     Fault.CRASH: _WRITES | {Step.WATCH},
 }
-_RARE: Final = frozenset({Fault.RESTART, Fault.CRASH})
+_HEAVY: Final = frozenset({Fault.RESTART, Fault.CRASH})
+_SHARES: Final[Mapping[Step, float]] = {Step.LIST: 5.0, Step.BIND: 3.0, Step.DELETE: 5.0, Step.UPDATE: 10.0}
+"""Steps that are rare are hit more often."""
 _LATE: Final = frozenset({Fault.HALF_OPEN, Fault.TRUNCATED, Fault.DUPLICATE, Fault.REORDER, Fault.CRASH})
 """Faults of a watch that is open already."""
+
+_KEEPALIVE_SECONDS: Final = 60.0
 
 _REASONS: Final = {
     409: ("Conflict", "the object has been modified"),
@@ -104,7 +108,7 @@ def step_of(method: str, target: str) -> Step | None:
 class Faults:
     """Decides by a seed which request meets which fault.
 
-    `rate`: how likely a request meets one at all. `restart`, `jump` and `crash` do to API server, clock and process
+    `rate`: how likely a request meets one at all; each step meets its faults in turn, from `first`. `restart`, `jump` and `crash` do to API server, clock and process
     what has to be done; faults without their callback do not happen. Set `on` to False for peace.
     """
 
@@ -113,6 +117,7 @@ class Faults:
         rng: random.Random,
         *,
         rate: float = 0.05,
+        first: int = 0,
         restart: Callable[[float], None] | None = None,
         jump: Callable[[float], None] | None = None,
         crash: Callable[[], None] | None = None,
@@ -121,7 +126,10 @@ class Faults:
         self.rate = rate
         self.restart, self.jump, self.crash = restart, jump, crash
         self.on = True
+        self._turn: Counter[Step] = Counter(dict.fromkeys(Step, first))
         self.hits: Counter[tuple[Fault, Step]] = Counter()
+        self.seen: Counter[Step] = Counter()
+        """How many requests (and pieces of watches) there were."""
         absent = {
             fault
             for fault, call in ((Fault.RESTART, restart), (Fault.CLOCK_JUMP, jump), (Fault.CRASH, crash))
@@ -131,13 +139,19 @@ class Faults:
             step: [fault for fault, steps in APPLIES.items() if step in steps and fault not in absent] for step in Step
         }
 
-    def pick(self, step: Step | None) -> Fault | None:
-        """The fault that hits a request of this step now, or None."""
-        if step is None or not self.on or self.rng.random() >= self.rate:
+    def pick(self, step: Step | None, share: float = 1.0) -> Fault | None:
+        """The fault that hits a request of this step now, or None; `share` makes it less likely."""
+        if step is None:
+            return None
+        self.seen[step] += 1
+        if not self.on or self.rng.random() >= self.rate * share * _SHARES.get(step, 1.0):
             return None
         choices = self._choices[step]
-        fault = self.rng.choice(choices)
-        return self.rng.choice(choices) if fault in _RARE else fault
+        fault = choices[self._turn[step] % len(choices)]
+        self._turn[step] += 1
+        if fault in _HEAVY and step not in _SHARES and self.rng.random() < 0.7:
+            return None
+        return fault
 
     def hit(self, fault: Fault, step: Step) -> None:
         self.hits[fault, step] += 1
@@ -321,7 +335,7 @@ class FaultStream:
         await self._transport._living()
         fault, self._fault = self._fault, None
         if fault is None:
-            fault = self._faults.pick(self._step)
+            fault = self._faults.pick(self._step, 0.2)
         if fault is None or self._step is None or not chunk or not self._faults.on:
             return chunk
         self._faults.hit(fault, self._step)
@@ -334,7 +348,10 @@ class FaultStream:
         elif fault is Fault.DUPLICATE:
             self._again = chunk
         elif fault is Fault.HALF_OPEN:
-            await aio.sleep(self._clock, self._idle)
+            if faults.rng.random() < 0.75:  # the kernel's probes go unanswered
+                await aio.sleep(self._clock, _KEEPALIVE_SECONDS)
+                raise ConnectionLost(f"the connection to {transport.host} broke")
+            await aio.sleep(self._clock, self._idle)  # a proxy answers them
             raise RequestTimeout(f"{transport.host} did not answer in time")
         elif fault is Fault.TRUNCATED:
             self._broken = True

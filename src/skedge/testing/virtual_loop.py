@@ -9,21 +9,25 @@ sockets and no threads: what comes from outside cannot be waited for.
 from __future__ import annotations
 
 import asyncio
+import math
 import selectors
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+MOST_TURNS: Final = 100_000
+"""Turns of the loop in which time may stand still."""
 
 
 class Standstill(RuntimeError):
-    """Every task waits, and no timer is set: nothing would ever happen again."""
+    """Nothing would ever happen again: every task waits and no timer is set, or time stands still under their work."""
 
 
 class _Selector(selectors.SelectSelector):
     """Never sleeps; tells the loop how long it would have."""
 
     loop: VirtualLoop
+    turns = 0  # since time moved last
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
@@ -31,8 +35,16 @@ class _Selector(selectors.SelectSelector):
             if not ready:
                 raise Standstill("every task waits and no timer is set")
             return ready
+        self.turns += 1
+        moment = self.loop.elapsed
         if timeout > 0:
-            self.loop.elapsed += timeout
+            self.turns = 0
+            due: float = self.loop.__dict__["_scheduled"][0].when()  # a sum of waits may fall short of it
+            moment = max(moment, due)
+        elif self.turns > MOST_TURNS:
+            self.turns = 0
+            raise Standstill(f"no end of work at {moment} s")
+        self.loop.elapsed = math.nextafter(moment, math.inf)  # a timer of just this moment is due in the next turn
         return []
 
 
@@ -44,7 +56,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         selector.loop = self
         self.elapsed = 0.0
         super().__init__(selector)
-        self._clock_resolution = 1e-6  # a sum of waits may fall short of the timer by a rounding
+        self._clock_resolution = 0.0  # no timer fires before its time
 
     def time(self) -> float:
         return self.elapsed
@@ -72,12 +84,12 @@ def run(loop: VirtualLoop, main: Coroutine[Any, Any, T]) -> tuple[T, list[str]]:
     """Runs to the end and closes the loop; the result, and the names of tasks that were left over (and cancelled)."""
     try:
         result = loop.run_until_complete(main)
+        return result, sorted(task.get_name() for task in asyncio.all_tasks(loop))
+    finally:
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()
         if left:
             loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         loop.run_until_complete(loop.shutdown_asyncgens())
-        return result, sorted(task.get_name() for task in left)
-    finally:
         loop.close()

@@ -135,6 +135,22 @@ async def test_pitfall_121_a_deletion_mark_on_the_last_victim_ends_the_gating() 
         await h.settle()
 
 
+async def test_a_preemptor_whose_victims_all_went_by_themselves_is_woken_when_the_preemption_ends() -> None:
+    async with Cluster(max_in_unschedulable=float("inf")) as h:
+        full(h)
+        h.hold = asyncio.Event()
+        h.add_pod(make_pod("p").req(cpu="2").priority(10))
+        await h.settle()
+        h.delete_pod("a")
+        h.delete_pod("b")
+        await h.settle(20.0)
+        assert h.gate_of("p") == RUNNING
+        h.hold.set()
+        await h.settle()
+        await h.settle(20.0)
+        assert h.node_of("p") == "n1"
+
+
 async def test_pitfall_118_victims_that_are_going_already_are_left_alone() -> None:
     async with Cluster() as h:
         full(h, low("a").terminating(), low("b").terminating())
