@@ -44,7 +44,8 @@ class RecordingProxy:
     async def __aenter__(self) -> RecordingProxy:
         connector = aiohttp.TCPConnector(limit=0, ssl=False)
         self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
-        server = web.Server(self._handle)
+        self._handlers: set[asyncio.Task[Any]] = set()
+        server = web.Server(self._noted, handler_cancellation=True)
         self._runner = web.ServerRunner(server, access_log=None, shutdown_timeout=0.2)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
@@ -52,8 +53,18 @@ class RecordingProxy:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await self._session.close()
+        for handler in self._handlers:
+            handler.cancel()
+        await asyncio.gather(*self._handlers, return_exceptions=True)
         await self._runner.cleanup()
+        await self._session.close()
+
+    async def _noted(self, request: web.BaseRequest) -> web.StreamResponse:
+        task = asyncio.current_task()
+        assert task is not None
+        self._handlers.add(task)
+        task.add_done_callback(self._handlers.discard)
+        return await self._handle(request)
 
     async def arrival(self, seconds: float) -> bool:
         """Waits for the next request; whether one came."""
