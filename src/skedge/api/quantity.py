@@ -10,6 +10,7 @@ Upstream: `staging/src/k8s.io/apimachinery/pkg/api/resource/{quantity,amount,sca
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
@@ -72,6 +73,10 @@ class Quantity:
             if rest:
                 return None
         return result if -(1 << 48) < result < 1 << 48 else None
+
+    def fraction(self) -> Fraction:
+        """The amount itself."""
+        return Fraction(self._unscaled) * Fraction(10) ** self._exponent
 
     def _scaled(self, exponent: int) -> int:
         shift = self._exponent - exponent

@@ -27,7 +27,7 @@ from skedge.controlplane.quantities import BadQuantity, canonical
         ("5000000", "5M"),
         ("1e3", "1e3"),
         ("12e2", "1200"),
-        ("+2", "2"),
+        ("+2", "+2"),
         ("-1", "-1"),
         ("0.0000000001", "1n"),
         (".5", "500m"),
