@@ -38,7 +38,7 @@ def test_canonical_quantities(text: str, wanted: str) -> None:
     assert canonical(text) == wanted
 
 
-@pytest.mark.parametrize("text", ["", "1Qi", "a", "1 ", "1.2.3", "--1", "Ki"])
+@pytest.mark.parametrize("text", ["", "1Qi", "a", "1 ", "1.2.3", "--1"])
 def test_bad_quantities(text: str) -> None:
     with pytest.raises(BadQuantity):
         canonical(text)
