@@ -41,10 +41,13 @@ def build_metrics(options: Options, gates: FeatureGates, read_file: Callable[[st
         options.show_hidden_metrics_for_version,
         allowed_labels(options, read_file),
     )
+    emulated = check_versions(options)
+    oldest = [text.rpartition("=")[2].strip().removeprefix("v") for text in options.min_compatibility_version]
     describe_build(
         metrics,
         features={(name, stage): on for name, stage, on in gates.items()},
-        emulation=f"1.{check_versions(options)}",
+        emulation=f"1.{emulated}",
+        min_compat=oldest[-1] if oldest else f"1.{emulated - 1}",
     )
     return metrics
 

@@ -63,6 +63,20 @@ def test_gates_and_disabled_metrics() -> None:
     assert {"kubernetes_build_info", "version_info", "kubernetes_feature_enabled"} <= shown()
 
 
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ((), ("1.36", "1.35")),
+        (("--emulated-version=1.35",), ("1.35", "1.34")),
+        (("--emulated-version=kube=1.35", "--min-compatibility-version=kube=1.33"), ("1.35", "1.33")),
+    ],
+)
+def test_versions(flags: tuple[str, ...], expected: tuple[str, str]) -> None:
+    (sample,) = build_metrics(parse_options(flags), FeatureGates(), read).gauge("version_info").sample().samples
+    labels = dict(sample.labels)
+    assert (labels["emulation"], labels["min_compat"]) == expected
+
+
 POD = {
     "metadata": {"name": "p", "namespace": "n", "uid": "u"},
     "spec": {
