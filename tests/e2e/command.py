@@ -59,13 +59,16 @@ class Command:
 
     async def says(self, pattern: str, seconds: float = 20.0) -> re.Match[str]:
         """Waits for output that matches."""
-        async with asyncio.timeout(seconds):
-            while (found := re.search(pattern, self.text)) is None:
-                assert self._process.returncode is None or not self._reading.done(), (
-                    f"ended without: {pattern}\n{self.text}"
-                )
-                self._grew.clear()
-                await self._grew.wait()
+        try:
+            async with asyncio.timeout(seconds):
+                while (found := re.search(pattern, self.text)) is None:
+                    assert self._process.returncode is None or not self._reading.done(), (
+                        f"ended without: {pattern}\n{self.text}"
+                    )
+                    self._grew.clear()
+                    await self._grew.wait()
+        except TimeoutError:
+            raise AssertionError(f"did not say: {pattern}\n{self.text}") from None
         return found
 
     async def ended(self, seconds: float = 20.0) -> int:

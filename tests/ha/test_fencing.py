@@ -88,6 +88,9 @@ class Replica:
         self.wire.running.set()
         self.wire.cut = True
         self.task.cancel()
+        while not self.task.done():
+            self.clock.advance(STEP)
+            await settle()
         await asyncio.gather(self.task, return_exceptions=True)
 
 

@@ -43,6 +43,7 @@ class Wire:
         self._cut = Cut.NOT
         self._changed = asyncio.Event()
         self._open: set[asyncio.Transport] = set()
+        self._handling: set[asyncio.Task[Any]] = set()
         self.url = ""
 
     async def __aenter__(self) -> Wire:
@@ -55,6 +56,9 @@ class Wire:
 
     async def __aexit__(self, *exc: object) -> None:
         self.cut(Cut.REFUSE)
+        for task in self._handling:
+            task.cancel()
+        await asyncio.gather(*self._handling, return_exceptions=True)
         await self._session.close()
         await self._runner.cleanup()
 
@@ -69,6 +73,10 @@ class Wire:
         changed.set()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        task = asyncio.current_task()
+        assert task is not None
+        self._handling.add(task)
+        task.add_done_callback(self._handling.discard)
         data = await request.read()
         transport = request.transport
         assert transport is not None

@@ -7,8 +7,9 @@ import random
 import socket
 import uuid
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
+from skedge.client import aio
 from skedge.client.core_events import CoreEventBroadcaster
 from skedge.client.events import ObjectRef
 from skedge.client.hooks import LeaderHooks
@@ -23,6 +24,7 @@ from skedge.names import KUBERNETES_VERSION
 
 _CANDIDATES = "kube-system"
 _REASON = "LeaderElection"
+_FLUSH_SECONDS = 1.0
 
 
 class Election:
@@ -116,6 +118,9 @@ class Election:
             finally:
                 for task in standing:
                     task.cancel()
+                with suppress(TimeoutError):  # that leading has ended is told even if we are cancelled
+                    async with aio.deadline(self._clock, _FLUSH_SECONDS):
+                        await self._events.flush()
 
     async def _candidate_syncs(self, candidate: LeaseCandidate) -> None:
         await candidate.wait_for_sync()

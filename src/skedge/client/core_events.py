@@ -17,7 +17,7 @@ from urllib.parse import quote
 import msgspec
 
 from skedge.client.errors import NotFound
-from skedge.client.events import QUEUE_SIZE, EventMeta, EventNames, EventRecorder, ObjectRef, Reference
+from skedge.client.events import QUEUE_SIZE, EventMeta, EventNames, EventRecorder, ObjectRef, Reference, echo
 from skedge.client.limiter import TokenBucket
 from skedge.client.outbox import Outbox
 from skedge.client.rest import STRATEGIC_MERGE_PATCH, RestClient
@@ -145,8 +145,10 @@ class CoreEventBroadcaster:
 
     def take(self, source: _Source, regarding: ObjectRef, type: str, reason: str, message: str) -> None:
         """The recorders': aggregate, count, filter, queue."""
+        echo(regarding, type, reason, "", message)
         if len(self._outbox) >= QUEUE_SIZE:
             self._overflow += 1
+            self._outbox.full.say()
             return
         happening, key = self._aggregate(_Happening(source, regarding, type, reason, message, self._clock.now()))
         seen = self._seen.fetch(key)

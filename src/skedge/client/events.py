@@ -26,6 +26,9 @@ from skedge.client.errors import AlreadyExists, ClientError, NotFound
 from skedge.client.outbox import MAX_TRIES, Outbox, TryAgain
 from skedge.client.rest import STRATEGIC_MERGE_PATCH, RestClient
 from skedge.client.timefmt import micro_time
+from skedge.telemetry.logs import get_logger
+
+log = get_logger(__name__)
 
 QUEUE_SIZE = 1000
 KNOWN_SIZE = 50_000
@@ -215,8 +218,10 @@ class EventBroadcaster:
 
     def take(self, key: _Key, note: str) -> None:
         """The recorders': queue an event."""
+        echo(key.regarding, key.type, key.reason, key.action, note)
         if len(self._intake) >= QUEUE_SIZE:
             self._overflow += 1
+            self._outbox.full.say()
             return
         self._intake.append((key, note, self._clock.now()))
         if not self._scheduled:
@@ -337,6 +342,21 @@ class _Recorder:
     ) -> None:
         key = _Key(type, action, reason, self._controller, self._instance, regarding, related)
         self._broadcaster.take(key, note)
+
+
+def echo(regarding: ObjectRef, type: str, reason: str, action: str, note: str) -> None:
+    """An event as a line of the log, for who asks for verbosity 3."""
+    if log.v(3):
+        log.info(
+            "Event occurred",
+            object=f"{regarding.namespace}/{regarding.name}" if regarding.namespace else regarding.name,
+            kind=regarding.kind,
+            apiVersion=regarding.api_version,
+            type=type,
+            reason=reason,
+            action=action,
+            note=note,
+        )
 
 
 async def serves_events_v1(client: RestClient) -> bool:

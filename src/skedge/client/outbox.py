@@ -35,6 +35,21 @@ class TryAgain(ClientError):
     """The server refused for a reason that passes."""
 
 
+class Full:
+    """Says once that there is no room, not for every event that is lost; again after it was `over`."""
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def say(self) -> None:
+        if not self._said:
+            self._said = True
+            log.error(None, "Unable to record event: too many queued events, dropping events")
+
+    def over(self) -> None:
+        self._said = False
+
+
 class Outbox:
     """`post` letters, never waiting; `workers` tasks send them between `start` and `stop`.
 
@@ -51,6 +66,7 @@ class Outbox:
         self._waiters: list[asyncio.Future[None]] = []
         self._sending = 0
         self.dropped = 0
+        self.full = Full()
 
     def __len__(self) -> int:
         """Letters that wait or are being sent."""
@@ -60,6 +76,7 @@ class Outbox:
         """Have `letter` sent; False if it was dropped because too many wait."""
         if len(self._letters) >= BACKLOG:
             self.dropped += 1
+            self.full.say()
             return False
         self._letters.append((letter, tries))
         while self._idle_workers:
@@ -80,8 +97,10 @@ class Outbox:
                 async with aio.deadline(self._clock, grace):
                     await self.flush()
         except TimeoutError:
-            log.warning("Events were not sent", number=len(self))
+            pass
         finally:
+            if len(self):
+                log.warning("Events were not sent", number=len(self))
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -102,6 +121,8 @@ class Outbox:
                 await idle
             letter, tries = self._letters.popleft()
             self._sending += 1
+            if not self._letters:
+                self.full.over()
             try:
                 letter.ended(await self._send(letter, tries))
             except Exception as error:  # a letter that cannot be written must not end the worker

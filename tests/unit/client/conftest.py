@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 import pytest_asyncio
+
+from skedge.telemetry.logs import set_verbosity
 
 from .tlsserver import Authority
 
@@ -20,6 +22,14 @@ def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
         )
 
     return text
+
+
+@pytest.fixture
+def verbose(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[int], None]]:
+    """Sets the verbosity until the end of the test."""
+    caplog.set_level("INFO")
+    yield set_verbosity
+    set_verbosity(0)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -207,12 +208,13 @@ async def test_transport_errors_are_retried_twelve_times() -> None:
 
 
 @pytest.mark.asyncio
-async def test_full_queue_drops() -> None:
-    """1000 events fit between two turns of the loop; recording never waits."""
+async def test_full_queue_drops(logged: Callable[[], str]) -> None:
+    """1000 events fit between two turns of the loop; recording never waits, and what is lost is told once."""
     async with new_api() as (bench, events, recorder):
         for i in range(1005):
             recorder.event(POD._replace(name=f"p{i}"), None, *SCHEDULED)
         assert events.dropped == 5
+        assert logged().count("too many queued events") == 1
         await events.flush()
         assert len(bench.api.requests) == 1000
         recorder.event(POD, None, *SCHEDULED)
@@ -374,3 +376,50 @@ async def test_leaving_sends_what_waits() -> None:
     async with CoreEventBroadcaster(bench.client) as events:
         events.recorder("c").event(LEASE, None, "Normal", "R", "", "m")
     assert len(bench.api.requests) == 1
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("core", [False, True])
+async def test_server_that_does_not_answer_stalls_nothing(
+    core: bool, monkeypatch: pytest.MonkeyPatch, logged: Callable[[], str]
+) -> None:
+    """What finds no room is dropped and counted; what is left over at the end is told, and not waited for."""
+    monkeypatch.setattr("skedge.client.outbox.BACKLOG", 50)
+    monkeypatch.setattr("skedge.client.core_events.QUEUE_SIZE", 50)
+    bench = Bench()
+
+    async def silence(*_: object, **__: object) -> bytes:
+        return await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(bench.client, "request", silence)
+    events = CoreEventBroadcaster(bench.client) if core else EventBroadcaster(bench.client, workers=2)
+    recorder = events.recorder("default-scheduler", "vm")
+
+    async def work() -> None:
+        async with events:
+            for i in range(200):
+                recorder.event(POD._replace(name=f"p{i}"), None, *SCHEDULED)
+                await asyncio.sleep(0)
+            assert events.dropped == (150 if core else 148)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        await work()
+    assert logged().count("too many queued events") == 1
+    assert f"Events were not sent number={50 if core else 52}" in logged()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("api", [new_api, core_api])
+async def test_echo(api: Any, logged: Callable[[], str], verbose: Callable[[int], None]) -> None:
+    async with api() as (_, events, recorder):
+        recorder.event(POD, None, *SCHEDULED)
+        assert "Event occurred" not in logged()
+        verbose(3)
+        recorder.event(POD, None, *SCHEDULED)
+        await events.flush()
+    action = "Binding" if api is new_api else ""
+    assert (
+        f"Event occurred object=sw/ok kind=Pod apiVersion=v1 type=Normal reason=Scheduled action={action} "
+        "note=Successfully assigned sw/ok to sw-1"
+    ) in logged()
