@@ -11,158 +11,35 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from skedge.api.labels import IN, Requirement, Selector, SelectorError
+from skedge.api.selector_text import parse_selector
 from skedge.controlplane.errors import bad_request
-from skedge.controlplane.names import label_key_problems, label_value_problems
 
-Labels = dict[str, str]
-Requirement = tuple[str, str, frozenset[str]]  # key, operator, values
-
-_TOKEN = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+)")
-_SPECIAL = frozenset(["=", "==", "!=", "!", "(", ")", ",", "<", ">"])
-_BINARY = "in, notin, =, ==, !=, gt, lt"
+_OPERATORS = {"In", "NotIn", "Exists", "DoesNotExist"}
 
 
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self.tokens = [m.group(1) for m in _TOKEN.finditer(text)]
-        self.at = 0
-
-    def peek(self) -> str:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
-
-    def take(self) -> str:
-        token = self.peek()
-        self.at += 1
-        return token
-
-    def parse(self) -> list[Requirement]:
-        requirements: list[Requirement] = []
-        while True:
-            token = self.peek()
-            if token == "":
-                return requirements
-            if token != "!" and token in _SPECIAL:
-                raise bad_request(f"found '{token}', expected: !, identifier, or 'end of string'")
-            requirements.append(self.requirement())
-            token = self.take()
-            if token == "":
-                return requirements
-            if token != ",":
-                raise bad_request(f"found '{token}', expected: ',' or 'end of string'")
-            following = self.peek()
-            if following == "" or (following != "!" and following in _SPECIAL):
-                raise bad_request(f"found '{following}', expected: identifier after ','")
-
-    def requirement(self) -> Requirement:
-        absent = self.peek() == "!"
-        if absent:
-            self.take()
-        key = self.take()
-        if key == "" or key in _SPECIAL:
-            raise bad_request(f"found '{key}', expected: identifier")
-        if problems := label_key_problems(key):
-            raise bad_request(f'unable to parse requirement: <nil>: Invalid value: "{key}": {"; ".join(problems)}')
-        if absent:
-            return key, "!", frozenset()
-        if self.peek() in ("", ","):
-            return key, "exists", frozenset()
-        operator = self.take()
-        if operator in ("in", "notin"):
-            return key, operator, self.checked(key, self.values())
-        if operator in ("=", "=="):
-            return key, "in", self.checked(key, [self.value()])
-        if operator == "!=":
-            return key, "notin", self.checked(key, [self.value()])
-        if operator in ("<", ">"):
-            bound = self.value()
-            if not re.fullmatch(r"[+-]?\d+", bound):
-                detail = "for 'Gt', 'Lt' operators, the value must be an integer"
-                raise bad_request(f'unable to parse requirement: values[0][{key}]: Invalid value: "{bound}": {detail}')
-            return key, operator, frozenset([bound])
-        raise bad_request(f"found '{operator}', expected: {_BINARY}")
-
-    def value(self) -> str:
-        token = self.peek()
-        if token in ("", ","):
-            return ""
-        if token in _SPECIAL:
-            raise bad_request(f"found '{token}', expected: identifier")
-        return self.take()
-
-    def values(self) -> list[str]:
-        token = self.take()
-        if token != "(":
-            raise bad_request(f"found '{token}' expected: '('")
-        values: list[str] = []
-        while True:
-            token = self.take()
-            if token == ")":
-                return values or [""]
-            if token == ",":
-                values.append("")
-                continue
-            if token == "" or token in _SPECIAL:
-                raise bad_request(f"found '{token}', expected: ',', ')' or identifier")
-            values.append(token)
-            token = self.take()
-            if token == ")":
-                return values
-            if token != ",":
-                raise bad_request(f"found '{token}', expected: ',' or ')'")
-
-    def checked(self, key: str, values: list[str]) -> frozenset[str]:
-        for i, value in enumerate(values):
-            if problems := label_value_problems(value):
-                text = "; ".join(problems)
-                raise bad_request(f'unable to parse requirement: values[{i}][{key}]: Invalid value: "{value}": {text}')
-        return frozenset(values)
-
-
-def _holds(requirement: Requirement, labels: Labels) -> bool:
-    key, operator, values = requirement
-    value = labels.get(key)
-    if operator == "in":
-        return value is not None and value in values
-    if operator == "notin":
-        return value is None or value not in values
-    if operator == "exists":
-        return value is not None
-    if operator == "!":
-        return value is None
-    if value is None or not re.fullmatch(r"[+-]?\d+", value):
-        return False
-    (bound,) = values
-    return int(value) > int(bound) if operator == ">" else int(value) < int(bound)
-
-
-@dataclass(frozen=True, slots=True)
-class LabelSelector:
-    """A parsed label selector; all requirements must hold."""
-
-    requirements: tuple[Requirement, ...]
-
-    def matches(self, labels: Labels) -> bool:
-        return all(_holds(r, labels) for r in self.requirements)
-
-
-def parse_labels(text: str) -> LabelSelector | None:
+def parse_labels(text: str) -> Selector | None:
     """The selector of a `labelSelector` parameter, None when it selects everything. Raises 400 with upstream's text."""
-    requirements = _Parser(text).parse()
-    return LabelSelector(tuple(requirements)) if requirements else None
+    try:
+        selector = parse_selector(text)
+    except SelectorError as error:
+        raise bad_request(str(error)) from None
+    return None if selector.empty else selector
 
 
-def labels_from_object(selector: dict[str, Any] | None) -> LabelSelector | None:
-    """The selector of a `metav1.LabelSelector` field: None selects nothing, an empty one everything."""
+def labels_from_object(selector: dict[str, Any] | None) -> Selector | None:
+    """The selector of a `metav1.LabelSelector` field: None selects nothing, an empty one everything.
+
+    Nothing is checked: what is stored was checked before.
+    """
     if selector is None:
         return None
-    requirements: list[Requirement] = [
-        (key, "in", frozenset([value])) for key, value in (selector.get("matchLabels") or {}).items()
-    ]
-    operators = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
+    requirements = [Requirement(key, IN, (value,)) for key, value in (selector.get("matchLabels") or {}).items()]
     for term in selector.get("matchExpressions") or []:
-        values = frozenset(term.get("values") or [])
-        requirements.append((term.get("key", ""), operators.get(term.get("operator", ""), "in"), values))
-    return LabelSelector(tuple(requirements))
+        operator = term.get("operator", "")
+        known = operator if operator in _OPERATORS else IN
+        requirements.append(Requirement(term.get("key", ""), known, term.get("values") or ()))
+    return Selector(requirements)
 
 
 def selector_text(selector: dict[str, Any] | None) -> str:

@@ -20,7 +20,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from skedge.controlplane.selectors import FieldSelector, LabelSelector, selectable_values
+from skedge.api.labels import Selector
+from skedge.controlplane.selectors import FieldSelector, selectable_values
 
 JSON = dict[str, Any]
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
@@ -99,7 +100,7 @@ class Selection:
     __slots__ = ("fields", "labels", "namespace")
 
     def __init__(
-        self, namespace: str = "", labels: LabelSelector | None = None, fields: FieldSelector | None = None
+        self, namespace: str = "", labels: Selector | None = None, fields: FieldSelector | None = None
     ) -> None:
         self.namespace = namespace
         self.labels = labels
