@@ -22,6 +22,7 @@ from skedge.config.fields import ConfigError, go_quote
 from skedge.config.gates import FeatureGates
 from skedge.config.plugin_args import PLUGIN_ARGS, NodeResourcesFitArgs
 from skedge.framework.handle import Handle, Listers
+from skedge.framework.node_form import lifted
 from skedge.framework.ports import Extender, Inbox, Ports
 from skedge.plugins.legacy.registry import LEGACY
 from skedge.plugins.registry import IN_TREE, Factory
@@ -79,7 +80,7 @@ class _Plugins:
             if args is None and name in PLUGIN_ARGS:
                 args = PLUGIN_ARGS[name].default(self._handle.gates)
             try:
-                self._made[name] = self._factories[name](args, self._handle)
+                self._made[name] = lifted(self._factories[name](args, self._handle))
             except Exception as error:
                 raise ConfigError(f"initializing plugin {go_quote(name)}: {error}") from error
         return self._made[name]

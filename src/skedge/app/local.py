@@ -6,13 +6,15 @@ import asyncio
 import contextlib
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from skedge.app.plugin_files import enable
 from skedge.app.process import SchedulerProcess
 from skedge.client.clientconfig import ClientConfig, load_kubeconfig
 from skedge.config.defaults import default_configuration
+from skedge.plugins.registry import Factory
 from skedge.telemetry.logs import get_logger
 
 log = get_logger(__name__)
@@ -81,11 +83,12 @@ async def _collect(stream: asyncio.StreamReader, lines: list[bytes]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def scheduler(local: Local) -> AsyncIterator[SchedulerProcess]:
-    """A scheduler on a local control plane, without the limits that protect a real one."""
+async def scheduler(local: Local, plugins: Mapping[str, Factory] | None = None) -> AsyncIterator[SchedulerProcess]:
+    """A scheduler on a local control plane, without the limits that protect a real one; `plugins` are all enabled."""
     config = default_configuration()
+    enable(config, plugins or {})
     config.client_connection.qps, config.client_connection.burst = -1.0, 0
-    process = SchedulerProcess(config, local.client_config)
+    process = SchedulerProcess(config, local.client_config, out_of_tree=plugins)
     task = asyncio.create_task(process.run(), name="scheduler")
     try:
         yield process

@@ -15,6 +15,7 @@ from typing import Any, Final
 from skedge import names
 from skedge.app.failures import reason
 from skedge.app.metrics import build_metrics, flag_values
+from skedge.app.plugin_files import enable, load_plugins
 from skedge.app.policy import use_policy
 from skedge.app.process import SchedulerProcess
 from skedge.app.serving import serving_settings
@@ -100,6 +101,9 @@ def _run(options: Options, gates: FeatureGates, version: str, signals: Signals, 
     done = complete(options, _read, gates=gates)
     for warning in done.warnings:
         log.warning(warning)
+    plugins = load_plugins(options.plugin)
+    for name in enable(done.config, plugins):
+        log.info("Enabled in all profiles, as the configuration does not name it", plugin=name)
     client_config = _credentials(done, options)
     serving = serving_settings(options)
     metrics = build_metrics(options, gates, _read)
@@ -111,6 +115,7 @@ def _run(options: Options, gates: FeatureGates, version: str, signals: Signals, 
             done.config,
             client_config,
             gates=gates,
+            out_of_tree=plugins,
             metrics=metrics,
             serving=serving,
             flags=flag_values(options),

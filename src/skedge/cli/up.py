@@ -7,12 +7,15 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from skedge.app import local
+from skedge.app.plugin_files import load_plugins
 from skedge.cli.scheduler import run_loop
 from skedge.client.errors import ClientError
+from skedge.config.fields import ConfigError
+from skedge.plugins.registry import Factory
 from skedge.telemetry.logs import configure
 
 
@@ -24,6 +27,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--port", type=int, default=0, help="port of the API server (default: any free one)")
     made.add_argument("--data-dir", type=Path, help="keep everything in this folder (default: in memory)")
     made.add_argument("--kubeconfig-out", type=Path, metavar="FILE", help="where to write the kubeconfig")
+    made.add_argument(
+        "--plugin", action="append", default=[], metavar="FILE.py:CLASS", help="a scheduler plugin of your own"
+    )
     made.add_argument("-v", type=int, default=0, dest="verbosity", metavar="LEVEL", help="verbosity of the scheduler")
     return made
 
@@ -34,13 +40,13 @@ def run(argv: Sequence[str]) -> int:
     if not arguments.verbosity:
         handler.setLevel(logging.WARNING)
     try:
-        return run_loop(_up(arguments))
-    except (local.LocalError, ClientError) as error:
+        return run_loop(_up(arguments, load_plugins(arguments.plugin)))
+    except (ConfigError, local.LocalError, ClientError) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
 
 
-async def _up(arguments: argparse.Namespace) -> int:
+async def _up(arguments: argparse.Namespace, plugins: Mapping[str, Factory]) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -51,7 +57,7 @@ async def _up(arguments: argparse.Namespace) -> int:
         data_dir=arguments.data_dir,
         kubeconfig=arguments.kubeconfig_out,
     )
-    async with plane as running, local.scheduler(running):
+    async with plane as running, local.scheduler(running, plugins):
         print(f"API server   {running.url}")
         print(f"kubeconfig   {running.kubeconfig}")
         print()

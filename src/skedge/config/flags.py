@@ -42,6 +42,13 @@ _ROWS: dict[str, Sequence[_Row]] = {
         ("config", kinds.STRING, "", "Configuration file (YAML or JSON). Without it the built-in defaults hold."),
         ("master", kinds.STRING, "", "URL of the API server; replaces the server named in the kubeconfig."),
         (
+            "plugin",
+            kinds.STRINGS,
+            [],
+            "Plugins of your own, as FILE.py:CLASS or MODULE:CLASS. One that the configuration does not name is "
+            "enabled in all profiles.",
+        ),
+        (
             "upstream-node-sampling",
             kinds.BOOL,
             False,

@@ -29,6 +29,7 @@ class Options(msgspec.Struct, kw_only=True):
 
     config: str
     master: str
+    plugin: list[str]
     upstream_node_sampling: bool
     write_config_to: str
 

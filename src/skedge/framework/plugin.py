@@ -7,8 +7,8 @@ Filter and Score come in two forms:
 
 - array form: `filter(state, pod, view)` answers a *code* for every row of the view (0: fits; `filter_status` turns any
   other code into words when somebody reads them), `score(state, pod, view)` an int64 for every row;
-- node form: `filter_node(state, pod, node)` and `score_node(state, pod, node)`, for a few lines of Python; `NodePlugin`
-  lifts them, and they run only where all array filters passed.
+- node form: `filter_node(state, pod, node)` and `score_node(state, pod, node)`, for a few lines of Python;
+  `node_form.NodePlugin` lifts them, and they run only where all array filters passed.
 
 What an answer depends on is declared, and decides how long it is kept:
 

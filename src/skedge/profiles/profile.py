@@ -99,7 +99,8 @@ class Profile:
         )
         self.kept_names = frozenset(name for name, _ in self._fragments)
         self.cycle_pre_filter = tuple(p for p in self.pre_filter if p.name not in self.kept_names)
-        self.cycle_filter = tuple(p for p in self.filter if p.name not in self.kept_names)
+        by_cycle = (p for p in self.filter if p.name not in self.kept_names)
+        self.cycle_filter = tuple(sorted(by_cycle, key=lambda p: getattr(p, "by_node", False)))  # node by node: last
         self.cycle_pre_score = tuple(p for p in self.pre_score if p.name not in self.kept_names)
         self.cycle_score = tuple(e for e in self.score if e.plugin.name not in self.kept_names)
         self._key_name = f"standing-key/{name}"

@@ -5,6 +5,7 @@ Upstream: `schedule_one.go` (schedulePod, findNodesThatFitPod, prioritizeNodes),
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -198,16 +199,13 @@ class Search:
         mask = standing.feasible[:size]
         others, reached = self.others, self.reached
         alive = standing.count
-        view = Rows(table)
         for plugin in self.profile.cycle_filter:
             if plugin.name in self.skip_filter:
                 continue
             try:
-                codes = np.broadcast_to(plugin.filter(self.state, self.pod, view), (size,))
+                codes = self._codes_of(plugin, mask)
             except PluginError:
-                if mask.any() or self.profile.run_all_filters:
-                    raise
-                continue  # no node comes as far as this plugin
+                codes = self._codes_where_asked(plugin, others)
             others.append(Codes(plugin, codes))
             reached.append((plugin, alive))
             mask = mask & (codes == 0)
@@ -225,6 +223,34 @@ class Search:
         self.among_kept = True
         if not len(self.rows):
             self._explain_all(others)
+
+    def _codes_of(self, plugin: Any, mask: Bools) -> Ints:
+        """A filter's codes of all rows; one in node form is asked about the rows of the mask alone."""
+        table, state, pod = self.table, self.state, self.pod
+        if self.profile.run_all_filters or not getattr(plugin, "by_node", False):
+            return np.broadcast_to(plugin.filter(state, pod, Rows(table)), (table.size,))
+        codes = np.zeros(table.size, np.int64)
+        rows = np.flatnonzero(mask)
+        codes[rows] = plugin.filter(state, pod, Rows(table, rows))
+        return codes
+
+    def _codes_where_asked(self, plugin: Any, others: list[Codes]) -> Ints:
+        """Codes of a filter that has none for some row: it is asked about the nodes that no filter before it rejects.
+
+        All other rows have 0. Raises PluginError where such a node has no answer.
+        """
+        rows = np.flatnonzero(self.table.exists)
+        before = itertools.takewhile(lambda other: other is not plugin, self.profile.filter)
+        earlier = () if self.profile.run_all_filters else {each.name for each in before}
+        passed = np.ones(len(rows), bool)
+        for other, codes in self._in_order(others, rows):
+            if other.name in earlier:
+                passed &= codes == 0
+        rows = rows[passed]
+        found = np.zeros(self.table.size, np.int64)
+        if len(rows):
+            found[rows] = plugin.filter(self.state, self.pod, Rows(self.table, rows))
+        return found
 
     def _explain_all(self, others: list[Codes]) -> None:
         """Puts the codes of all plugins, in Filter order, into the diagnosis."""
@@ -255,18 +281,18 @@ class Search:
     def explain(self) -> Diagnosis:
         """The diagnosis with the codes of every node, feasible ones included (for tools and tests)."""
         if self.diagnosis.pre_filter is None and not self.diagnosis.filters and not self.direct:
-            view = Rows(self.table)
             others: list[Codes] = []
+            self.standing.sync()
+            mask = self.standing.feasible[: self.table.size]
             for plugin in self.profile.cycle_filter:
                 if plugin.name in self.skip_filter:
                     continue
                 try:
-                    codes = plugin.filter(self.state, self.pod, view)
+                    codes = self._codes_of(plugin, mask)
                 except PluginError:
-                    if self.profile.run_all_filters:
-                        raise
-                    continue  # no node came as far as this plugin, else the search had ended there
-                others.append(Codes(plugin, np.broadcast_to(codes, (self.table.size,))))
+                    codes = self._codes_where_asked(plugin, others)
+                others.append(Codes(plugin, codes))
+                mask = mask & (codes == 0)
             self._explain_all(others)
         return self.diagnosis
 

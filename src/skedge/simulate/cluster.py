@@ -21,6 +21,7 @@ from skedge.config.defaults import default_configuration
 from skedge.config.gates import FeatureGates
 from skedge.config.types import KubeSchedulerConfiguration
 from skedge.framework.handle import Handle, Listers
+from skedge.plugins.registry import Factory
 from skedge.profiles.profile import Profile
 from skedge.snapshot.pods import PlacedPod, PodInfo
 
@@ -74,6 +75,7 @@ class Cluster:
         *,
         gates: FeatureGates | None = None,
         seed: int = 0,
+        out_of_tree: Mapping[str, Factory] | None = None,
     ) -> None:
         self.gates = gates or FeatureGates()
         self.cache = Cache()
@@ -92,7 +94,7 @@ class Cluster:
         )
         self.config = config or default_configuration(self.gates)
         self.profiles: dict[str, Profile] = build_profiles(
-            self.config, registry(legacy=self.config.legacy_plugins), handle
+            self.config, registry(out_of_tree, legacy=self.config.legacy_plugins), handle
         )
 
     def put(self, kind: str, obj: Any) -> None:
