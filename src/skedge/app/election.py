@@ -118,7 +118,7 @@ class Election:
             finally:
                 for task in standing:
                     task.cancel()
-                with suppress(TimeoutError):  # that leading has ended is told even if we are cancelled
+                with suppress(TimeoutError):  # what was told is sent, even if we are cancelled
                     async with aio.deadline(self._clock, _FLUSH_SECONDS):
                         await self._events.flush()
 
