@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from skedge.api.core import Node
-from skedge.client.store import Store
 from skedge.scheduler.scheduler import Scheduler
 from skedge.serving.dump import Mismatch, NodeDump, PodLine, compare_nodes, compare_pods, dump_nodes, dump_queue
 from skedge.snapshot.pods import PlacedPod, PodInfo
+from skedge.stores.store import Store
 from skedge.telemetry.logs import get_logger
 
 log = get_logger(__name__)

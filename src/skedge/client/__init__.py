@@ -46,10 +46,10 @@ from skedge.client.leaderelection import LeaderElector
 from skedge.client.leasecandidate import LeaseCandidate
 from skedge.client.leaselock import LeaseLock
 from skedge.client.rest import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, RestClient
-from skedge.client.store import Store
 from skedge.client.transport import HttpTransport, Stream, Transport
 from skedge.client.watch import Resource
 from skedge.client.workqueue import QueueShutDown, RateLimit, WorkQueue
+from skedge.stores.store import Store
 
 __all__ = [
     "APPLY_PATCH",

@@ -20,8 +20,8 @@ from typing import Any, Generic, TypeVar, cast
 from skedge.client import aio
 from skedge.client.reflector import Reflector
 from skedge.client.rest import RestClient
-from skedge.client.store import Indexer, Store
 from skedge.client.watch import DELETED, Delta, Resource
+from skedge.stores.store import Indexer, Store
 
 S = TypeVar("S")
 
@@ -228,7 +228,7 @@ class Informer(Generic[S]):
                 handler.on_delete(obj)
 
     def _at(self, version: str, events: int) -> None:
-        self.store.version = version
+        self.store.resource_version = version
         if self._client.hooks is not None:
             self._client.hooks.delivered(self.resource.name, events, version)
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from skedge.app.debugger import Debugger
-from skedge.client.store import Store
 from skedge.serving.dump import Mismatch
+from skedge.stores.store import Store
 from skedge.telemetry.logs import set_verbosity
 from skedge.testing.builders import make_node, make_pod
 from skedge.testing.harness import Harness

@@ -9,9 +9,9 @@ import pytest
 
 from skedge.client.errors import ConnectionLost
 from skedge.client.informer import Inbox, Informer, InformerFactory, Tombstone
-from skedge.client.store import Store
 from skedge.client.watch import Resource
 from skedge.clock import VirtualClock
+from skedge.stores.store import Store
 
 from .fakeapi import FakeApi, advance, memory_client, settle
 
@@ -69,7 +69,7 @@ async def test_store_and_handlers() -> None:
         assert notes.calls[2:] == ["add c", "update a >n1", "update b >n1", "update b n1>n2", "delete c"]
         assert [p["metadata"]["name"] for p in pods.store.by_index("node", "n1")] == ["a"]
         assert sorted(pods.store.index_values("node")) == ["n1", "n2"]
-        assert (len(pods.store), pods.store.version) == (2, "107")
+        assert (len(pods.store), pods.store.resource_version) == (2, "107")
         late = Notes(pods)
         assert late.calls == ["initial a", "initial b"]
         assert late.registration.has_synced
