@@ -9,9 +9,7 @@ import pytest
 from e2e import recording
 from e2e.replay import SCENARIOS, Run
 
-NOT_YET = {
-    ("embedded", "pvc-wait-for-first-consumer"): "the embedded server puts no finalizer pvc-protection on claims",
-}
+NOT_YET: dict[tuple[str, str], str] = {}
 """(server, scenario) that differ still -> why. It must shrink: what passes fails the test until it is taken out."""
 
 
