@@ -1,13 +1,13 @@
 """Admission: what other objects have to say about a new one.
 
-Namespace lifecycle, priority, default tolerations, limit ranges, topology labels, quota
-(`plugin/pkg/admission/{priority,defaulttolerationseconds,limitranger,podtopologylabels,resourcequota}`,
+Namespace lifecycle, protection of storage in use, priority, default tolerations, limit ranges, topology labels
+(`plugin/pkg/admission/{priority,defaulttolerationseconds,limitranger,podtopologylabels}`,
+`plugin/pkg/admission/storage/storageobjectinuseprotection`,
 `staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle`).
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 from skedge.controlplane.binding import TOPOLOGY_LABELS
@@ -20,6 +20,11 @@ from skedge.controlplane.quantities import value as quantity
 JSON = dict[str, Any]
 
 _PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
+_PROTECTED = {
+    "persistentvolumeclaims": "kubernetes.io/pvc-protection",
+    "persistentvolumes": "kubernetes.io/pv-protection",
+    "volumeattributesclasses.storage.k8s.io": "kubernetes.io/vac-protection",
+}
 _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -27,17 +32,12 @@ def admit_create(cluster: Cluster, resource: Resource, namespace: str, obj: JSON
     """Let the plugins change a new object, or refuse it."""
     if namespace:
         _namespace_open(cluster, resource, namespace, obj)
+    _protect(resource, obj["metadata"])
     if resource.storage == "pods":
         _limit(cluster, namespace, obj)
         _prioritize(cluster, obj)
         _tolerate(obj["spec"])
         _label_topology(cluster, obj)
-
-
-def check_quota(cluster: Cluster, resource: Resource, namespace: str, obj: JSON) -> None:
-    """Refuse a new pod that would exceed a quota of its namespace."""
-    if resource.storage == "pods":
-        _quota(cluster, namespace, obj)
 
 
 def _namespace_open(cluster: Cluster, resource: Resource, namespace: str, obj: JSON) -> None:
@@ -57,6 +57,12 @@ def _namespace_open(cluster: Cluster, resource: Resource, namespace: str, obj: J
     if error.details is not None:
         error.details["causes"] = [cause]
     raise error
+
+
+def _protect(resource: Resource, meta: JSON) -> None:
+    finalizer = _PROTECTED.get(resource.storage)
+    if finalizer is not None and finalizer not in (meta.get("finalizers") or ()):
+        meta["finalizers"] = [*(meta.get("finalizers") or ()), finalizer]
 
 
 def _pod_forbidden(obj: JSON, why: str) -> ApiError:
@@ -190,67 +196,3 @@ def _exceeded(resources: JSON, item: JSON, of: str) -> list[str]:
         if asked and limit and quantity(asked) and quantity(limit) / quantity(asked) > quantity(ratio):
             problems.append(f"{name} max limit to request ratio per {of} is {ratio}, but provided ratio is too high")
     return problems
-
-
-# --- quota ----------------------------------------------------------------------------------------------------------
-
-
-def _quota(cluster: Cluster, namespace: str, obj: JSON) -> None:
-    quotas = cluster.collection("resourcequotas").objects
-    for stored in [q for q in quotas.values() if q.namespace == namespace]:
-        quota = stored.load()
-        hard = quota.get("spec", {}).get("hard") or {}
-        asked = pod_usage(obj["spec"])
-        used: dict[str, Fraction] = {}
-        for pod in cluster.collection("pods").objects.values():
-            if pod.namespace == namespace and pod.fields[1] not in ("Succeeded", "Failed"):
-                for name, amount in pod_usage(pod.load()["spec"]).items():
-                    used[name] = used.get(name, Fraction(0)) + amount
-        missing = sorted(n for n in hard if n in _MUST_ASK and n not in asked)
-        if missing:
-            why = f"failed quota: {quota['metadata']['name']}: must specify {_named_containers(missing, obj['spec'])}"
-            raise _pod_forbidden(obj, why)
-        over = sorted(
-            name
-            for name, limit in hard.items()
-            if asked.get(name) and used.get(name, Fraction(0)) + asked[name] > quantity(limit)
-        )
-        if over:
-            listed = [
-                ",".join(f"{n}={format_quantity(amounts.get(n, Fraction(0)))}" for n in over)
-                for amounts in (asked, used)
-            ]
-            limited = ",".join(f"{n}={hard[n]}" for n in over)
-            why = f"exceeded quota: {quota['metadata']['name']}, requested: {listed[0]}, used: {listed[1]}, "
-            why += f"limited: {limited}"
-            raise _pod_forbidden(obj, why)
-        now = {name: format_quantity(used.get(name, Fraction(0)) + asked.get(name, Fraction(0))) for name in hard}
-        if quota.get("status") != {"hard": hard, "used": now}:
-            quota["status"] = {"hard": hard, "used": now}
-            cluster.collection("resourcequotas").replace(stored, quota)
-
-
-_MUST_ASK = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
-
-
-def _named_containers(missing: list[str], spec: JSON) -> str:
-    names = ",".join(container.get("name", "") for container in spec.get("containers") or ())
-    return "; ".join(f"{name} for: {names}" for name in missing)
-
-
-def pod_usage(spec: JSON) -> dict[str, Fraction]:
-    """What a pod counts for in a quota: pods, requests and limits under their quota names."""
-    usage: dict[str, Fraction] = {"pods": Fraction(1), "count/pods": Fraction(1)}
-    for kind in ("requests", "limits"):
-        totals: dict[str, Fraction] = {}
-        for container in spec.get("containers") or ():
-            for name, text in ((container.get("resources") or {}).get(kind) or {}).items():
-                totals[name] = totals.get(name, Fraction(0)) + quantity(text)
-        for container in spec.get("initContainers") or ():
-            for name, text in ((container.get("resources") or {}).get(kind) or {}).items():
-                totals[name] = max(totals.get(name, Fraction(0)), quantity(text))
-        for name, amount in totals.items():
-            usage[f"{kind}.{name}"] = amount
-            if kind == "requests" and name in ("cpu", "memory", "ephemeral-storage"):
-                usage[name] = amount
-    return usage

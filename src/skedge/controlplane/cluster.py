@@ -9,6 +9,7 @@ from typing import Any
 
 from skedge.clock import Clock
 from skedge.controlplane.store import Collection, Store, Stored
+from skedge.controlplane.usage import Usage
 
 JSON = dict[str, Any]
 
@@ -22,6 +23,7 @@ class Cluster:
         self.store = store
         self.clock = clock
         self.rng = rng
+        self.pod_usage = Usage(store.collection("pods"))
         self._second = -1
         self._text = ""
 

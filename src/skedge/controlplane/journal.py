@@ -19,17 +19,27 @@ CREATE TABLE IF NOT EXISTS log (revision INTEGER PRIMARY KEY, storage TEXT, type
 CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 """
 _TRIM_EVERY = 2_000
+_PATIENCE = 2.0  # seconds to wait for a process that is ending
 
 
 class SqliteJournal:
-    """A store's journal in `directory/state.db`. Keeps the last `history` writes for resuming watches."""
+    """A store's journal in `directory/state.db`. Keeps the last `history` writes for resuming watches.
+
+    The file belongs to one process at a time. Raises OSError naming the file where it cannot be used.
+    """
 
     def __init__(self, directory: Path, history: int) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(directory / "state.db", isolation_level=None, check_same_thread=False)
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        self._db.executescript(_SCHEMA)
+        path = directory / "state.db"
+        try:
+            self._db = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+            self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            why = "another process uses it" if "locked" in str(error) else str(error)
+            raise OSError(f"{path}: {why}") from None
         self._history = history
         self._pending: list[tuple[str, Change]] = []
         self._written = 0

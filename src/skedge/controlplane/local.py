@@ -1,6 +1,6 @@
 """A whole cluster in one process, but for its scheduler: API server, controllers, fake nodes.
 
-    python -m skedge.controlplane.local --port P --nodes N --kubeconfig-out F
+    python -m skedge.controlplane.local --port P --nodes N --data-dir D --kubeconfig-out F
 
 prints `ready URL` when the nodes are registered, and ends on SIGINT or SIGTERM.
 """
@@ -154,13 +154,14 @@ def kubeconfig(url: str) -> bytes:
     return msgspec.yaml.encode(document)
 
 
-async def serve(port: int, nodes: str, stages: Stages, out: Path | None) -> None:
+async def serve(port: int, nodes: str, stages: Stages, data_dir: Path | None, out: Path | None) -> None:
     """Run a cluster until a signal; prints its address when it is ready."""
+    plane = ControlPlane(port, data_dir)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with LocalCluster(port, nodes=nodes, stages=stages, kubeconfig=out) as cluster:
+    async with LocalCluster(nodes=nodes, stages=stages, kubeconfig=out, plane=plane) as cluster:
         print(f"ready {cluster.url}", flush=True)
         gc.freeze()
         await stop.wait()
@@ -172,11 +173,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free one)")
     parser.add_argument("--nodes", default="10", help="fake nodes: a number, or 3xm5.4xlarge,2xgpu.json (default: 10)")
     parser.add_argument("--stages", type=Path, default=None, help="YAML file that says what fake nodes do, and when")
+    parser.add_argument("--data-dir", type=Path, default=None, help="keep everything in this folder (default: memory)")
     parser.add_argument("--kubeconfig-out", type=Path, default=None, help="write a kubeconfig to this file")
     options = parser.parse_args(arguments)
     gc.set_threshold(50_000, 20, 50)
     try:
-        run = serve(options.port, options.nodes, load_stages(options.stages), options.kubeconfig_out)
+        stages = load_stages(options.stages)
+        run = serve(options.port, options.nodes, stages, options.data_dir, options.kubeconfig_out)
         try:
             import uvloop
         except ImportError:
@@ -187,7 +190,8 @@ def main(arguments: list[str] | None = None) -> int:
         why = _cause(error)
         if not isinstance(why, NodesError | StageError | ClientError | OSError):
             raise
-        return _failed((isinstance(why, OSError) and why.strerror) or one_line(why))
+        text = why.strerror if isinstance(why, OSError) and why.strerror else one_line(why)
+        return _failed(f"{why.filename}: {text}" if isinstance(why, OSError) and why.filename else text)
     return 0
 
 

@@ -219,6 +219,11 @@ class Collection:
 
     # --- reads
 
+    @property
+    def revision(self) -> int:
+        """The newest revision, of all collections."""
+        return self._store.revision
+
     def get(self, key: str) -> Stored | None:
         return self.objects.get(key)
 

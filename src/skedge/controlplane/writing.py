@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from skedge.controlplane import admission, events, fields, objectmeta
+from skedge.controlplane import admission, events, fields, objectmeta, quota
 from skedge.controlplane.binding import uid_conflict
 from skedge.controlplane.cluster import Cluster
 from skedge.controlplane.errors import (
@@ -172,7 +172,7 @@ def _create(cluster: Cluster, target: Target, obj: JSON, manager: str, rehearsal
         raise _invalid(resource, meta.get("name", ""), errors)
     if _key(meta, namespace) in collection.objects:
         raise already_exists(resource.plural, resource.group, meta["name"])
-    admission.check_quota(cluster, resource, namespace, obj)
+    quota.admit(cluster, resource, namespace, obj, rehearsal)
     return collection.build(obj, None) if rehearsal else collection.create(obj)
 
 

@@ -49,6 +49,7 @@ async def test_one_ready_line_and_a_clean_end(tmp_path: Path, end: signal.Signal
         (("--nodes", "3xhuge"), "Error: huge is neither a number"),
         (("--stages", "/nonexistent.yaml"), "Error: "),
         (("--host", "x"), "unrecognized arguments"),
+        (("--data-dir", "/proc/none"), "Error: /proc/none: No such file or directory"),
     ],
 )
 async def test_wrong_arguments(arguments: tuple[str, ...], problem: str) -> None:

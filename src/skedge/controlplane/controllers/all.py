@@ -17,9 +17,11 @@ from skedge.controlplane.controllers.namespaces import Namespaces
 from skedge.controlplane.controllers.node_lifecycle import NodeLifecycle
 from skedge.controlplane.controllers.persistent_volumes import PersistentVolumes
 from skedge.controlplane.controllers.pod_gc import PodGC
+from skedge.controlplane.controllers.quota import Quotas
 from skedge.controlplane.controllers.replicaset import ReplicaSets, ReplicationControllers
 from skedge.controlplane.controllers.resource_claims import ResourceClaims
 from skedge.controlplane.controllers.statefulset import StatefulSets
+from skedge.controlplane.controllers.storage_protection import StorageProtection
 from skedge.controlplane.controllers.taint_eviction import TaintEviction
 
 CONTROLLERS: tuple[Callable[[Context], Controller], ...] = (
@@ -35,7 +37,9 @@ CONTROLLERS: tuple[Callable[[Context], Controller], ...] = (
     DisruptionBudgets,
     PersistentVolumes,
     EphemeralVolumes,
+    StorageProtection,
     ResourceClaims,
+    Quotas,
     Namespaces,
     PodGC,
     GarbageCollector,

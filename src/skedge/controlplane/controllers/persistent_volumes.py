@@ -5,7 +5,7 @@
               └─no volume, class has a provisioner──▶ volume made for the claim
     volume: Available ──▶ Bound ──claim gone──▶ Released ──Delete──▶ gone
 
-Upstream: `pkg/controller/volume/persistentvolume/{pv_controller,index}.go`, `pkg/controller/volume/{pvc,pv}protection`.
+Upstream: `pkg/controller/volume/persistentvolume/{pv_controller,index}.go`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from skedge.client.errors import AlreadyExists, NotFound
 from skedge.client.rest import decode
 from skedge.controlplane.controllers.base import Context, Controller, Outdated
 from skedge.controlplane.controllers.kinds import CLAIM, NODES, STORAGE_CLASS, VOLUME
-from skedge.controlplane.controllers.objects import Pod, key_of
+from skedge.controlplane.controllers.objects import key_of
 from skedge.controlplane.controllers.provisioning import PROVISIONER, new_volume
 from skedge.controlplane.controllers.volume_match import best_match, fits
 
@@ -28,9 +28,7 @@ BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _STORAGE_PROVISIONER = "volume.kubernetes.io/storage-provisioner"
-_CLAIM_PROTECTION, _VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
-_CLAIMS_OF_PODS = "claim"
 _VOLUME_KEY = "volume:"
 
 
@@ -45,8 +43,7 @@ class PersistentVolumes(Controller):
         super().__init__(context)
         self._provisioners = provisioners
         self.claims, self.volumes = context.owned(CLAIM), context.owned(VOLUME)
-        self.classes, self.nodes, self.pods = context.owned(STORAGE_CLASS), context.informer(NODES), context.pods
-        self.pods.add_indexer(_CLAIMS_OF_PODS, _claims_of)
+        self.classes, self.nodes = context.owned(STORAGE_CLASS), context.informer(NODES)
         self.watch(self.claims, key_of)
         self.watch(self.claims, lambda claim: _volume_key(claim["spec"].get("volumeName", "")))
         self.watch(self.volumes, lambda volume: _volume_key(volume["metadata"]["name"]))
@@ -55,7 +52,6 @@ class PersistentVolumes(Controller):
             on_add=lambda volume, _: self._freed(None, volume), on_update=lambda old, new: self._freed(old, new)
         )
         self.classes.add_handler(on_add=lambda *_: self._pending())
-        self.pods.add_handler(on_update=lambda _, pod: self._pod(pod), on_delete=lambda pod: self._pod_gone(pod))
 
     async def reconcile(self, key: str) -> float | None:
         if key.startswith(_VOLUME_KEY):
@@ -66,16 +62,15 @@ class PersistentVolumes(Controller):
         else:
             claim = self.claims.store.get(key)
             if claim is not None:
-                await self._sync_claim(key, claim)
+                await self._sync_claim(claim)
         self.forget(key)
         return None
 
     # --- claims
 
-    async def _sync_claim(self, key: str, claim: JSON) -> None:
+    async def _sync_claim(self, claim: JSON) -> None:
         meta, spec = claim["metadata"], claim["spec"]
         if "deletionTimestamp" in meta:
-            await self._release_protection(key, claim)
             return
         annotations = meta.get("annotations") or {}
         name = spec.get("volumeName", "")
@@ -189,21 +184,12 @@ class PersistentVolumes(Controller):
         self.event(claim, CLAIM, "Normal", "ProvisioningSucceeded", text)
         await self._bind(claim, created)
 
-    async def _release_protection(self, key: str, claim: JSON) -> None:
-        """A claim that is being deleted goes once no running pod uses it."""
-        users = self.pods.store.by_index(_CLAIMS_OF_PODS, key)
-        if _CLAIM_PROTECTION in (claim["metadata"].get("finalizers") or ()) and all(pod.is_finished for pod in users):
-            await self._remove_finalizer(CLAIM.of(claim), claim, _CLAIM_PROTECTION)
-
     # --- volumes
 
     async def _sync_volume(self, volume: JSON) -> None:
         ref = volume["spec"].get("claimRef")
-        phase = (volume.get("status") or {}).get("phase")
         if "deletionTimestamp" in volume["metadata"]:
-            if phase != "Bound" and _VOLUME_PROTECTION in (volume["metadata"].get("finalizers") or ()):
-                await self._remove_finalizer(VOLUME.of(volume), volume, _VOLUME_PROTECTION)
-            elif ref is None or self._claim_of(ref) is None:
+            if ref is not None and ref.get("uid") and self._claim_of(ref) is None:
                 await self._release(volume)
             return
         if ref is None or not ref.get("uid"):
@@ -254,11 +240,6 @@ class PersistentVolumes(Controller):
             return obj
         return await self._put(kind.of(obj, "status"), {**obj, "status": wanted})
 
-    async def _remove_finalizer(self, path: str, obj: JSON, finalizer: str) -> None:
-        meta = obj["metadata"]
-        kept = [each for each in meta["finalizers"] if each != finalizer]
-        await self._put(path, {**obj, "metadata": {**meta, "finalizers": kept}})
-
     # --- who is meant
 
     def _freed(self, old: JSON | None, new: JSON) -> None:
@@ -271,26 +252,10 @@ class PersistentVolumes(Controller):
             if (claim.get("status") or {}).get("phase") == "Pending":
                 self.enqueue(key_of(claim))
 
-    def _pod(self, pod: Pod) -> None:
-        if pod.is_finished:
-            self._pod_gone(pod)
-
-    def _pod_gone(self, pod: Any) -> None:
-        found: Pod = getattr(pod, "obj", pod)
-        for key in _claims_of(found):
-            claim = self.claims.store.get(key)
-            if claim is not None and "deletionTimestamp" in claim["metadata"]:
-                self.enqueue(key)
-
 
 def with_provisioners(provisioners: frozenset[str]) -> Callable[[Context], PersistentVolumes]:
     """The controller for other provisioners than the fake one."""
     return lambda context: PersistentVolumes(context, provisioners)
-
-
-def _claims_of(pod: Pod) -> list[str]:
-    sources = (volume.persistent_volume_claim for volume in pod.spec.volumes or ())
-    return [f"{pod.metadata.namespace}/{source.claim_name}" for source in sources if source is not None]
 
 
 def _volume_key(name: str) -> str | None:

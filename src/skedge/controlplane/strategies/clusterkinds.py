@@ -255,6 +255,9 @@ class Quotas(ReturnsDeleted):
     def prepare_create(self, obj: JSON, cluster: Cluster) -> None:
         obj["status"] = {}
 
+    def prepare_update(self, new: JSON, old: JSON, cluster: Cluster) -> None:
+        new["status"] = old["status"]
+
 
 class LimitRanges(Strategy):
     """Limit ranges: defaults follow from limits (`pkg/apis/core/v1/defaults.go`)."""
