@@ -31,8 +31,8 @@ from skedge.scheduler.event_handlers import Watcher
 from skedge.scheduler.scheduler import Scheduler
 from skedge.snapshot.pods import PlacedPod, PodInfo
 
-LIMIT: Final = 1800.0
-"""Seconds after which waiting ends whatever happens."""
+LIMIT: Final = 60.0
+"""Seconds without a pod placed after which waiting ends whatever happens."""
 STILL: Final = 0.2
 """Seconds without a cycle, an open binding or a pod in backoff after which nothing is expected to happen any more."""
 STILL_IN_CHURN: Final = 5.0
@@ -194,9 +194,8 @@ class World:
         scheduler, placed = self.scheduler, -1
         now = moved = time.perf_counter()
         cpu = time.process_time()
-        limit = now + LIMIT
         last = (now, cpu)
-        while (batch is None or batch.placed < batch.count) and now < limit:
+        while (batch is None or batch.placed < batch.count) and now - last[0] < LIMIT:
             scheduler.flush()
             ran = scheduler.run_slice()
             await asyncio.sleep(0)

@@ -23,8 +23,8 @@ from skedge.app.process import SchedulerProcess
 from skedge.config.types import KubeSchedulerConfiguration
 from skedge.snapshot.pods import PlacedPod, PodInfo
 
-LIMIT: Final = 1800.0
-"""Seconds after which waiting ends whatever happens."""
+LIMIT: Final = 120.0
+"""Seconds without a binding after which waiting ends whatever happens."""
 STILL: Final = 3.0
 """Seconds without a binding, with nothing in the queue to be tried, after which nothing is expected any more."""
 STILL_ANYWAY: Final = 30.0

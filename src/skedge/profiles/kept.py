@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Final
 
@@ -29,6 +28,7 @@ class Kept:
     """
 
     __slots__ = (
+        "_clean",
         "_known_totals",
         "_pod",
         "_position",
@@ -39,6 +39,7 @@ class Kept:
         "_totals",
         "answers",
         "generation",
+        "users",
     )
 
     def __init__(
@@ -52,12 +53,28 @@ class Kept:
         self._position = -1
         self._totals = totals
         self._known_totals: Hashable = None
+        self._clean: bool | None = None
         self.generation = 0
+        self.users = 0  # standings that rest on it
         self.answers: Ints = np.zeros(0, np.int64)
 
     @property
     def nbytes(self) -> int:
-        return self.answers.nbytes
+        """What the answers take, or will once they are made."""
+        return self._table.capacity * self.answers.itemsize
+
+    @property
+    def clean(self) -> bool:
+        """Whether all answers are 0."""
+        if self._clean is None:
+            self._clean = not self.answers.any()
+        return self._clean
+
+    def passes(self, before: int, position: int, changed: int) -> bool:
+        """Whether nothing that is read changed from `before` to `position`; if so the answers are current."""
+        if self._position == before and not changed & self._reads:
+            self._position = position
+        return self._position == position
 
     def sync(self) -> None:
         """Brings the answers up to date. An error of the rule leaves them as they were, and passes."""
@@ -77,6 +94,7 @@ class Kept:
         self._position = position
 
     def _answer_all(self) -> None:
+        self._clean = None
         table = self._table
         answers = np.zeros(table.capacity, np.int64)
         answers[: table.size] = self._rule(self._state, self._pod, Rows(table))
@@ -86,6 +104,7 @@ class Kept:
             self._known_totals = self._totals(self._pod)
 
     def _answer(self, rows: set[int]) -> None:
+        self._clean = None
         table = self._table
         if len(rows) > ONE_BY_ONE or table.wide:
             index = np.fromiter(rows, np.int64, len(rows))
@@ -95,30 +114,3 @@ class Kept:
         for row in rows:
             view.row = row
             self.answers[row] = self._rule(self._state, self._pod, view)
-
-
-class Bounded:
-    """Least recently used first out, by bytes. Values have `nbytes`."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._entries: OrderedDict[Hashable, Any] = OrderedDict()
-        self.nbytes = 0
-
-    def get(self, key: Hashable) -> Any:
-        found = self._entries.get(key)
-        if found is not None:
-            self._entries.move_to_end(key)
-        return found
-
-    def put(self, key: Hashable, value: Any) -> None:
-        self._entries[key] = value
-        self.nbytes += value.nbytes
-        if self.nbytes > self._limit:
-            self.nbytes = sum(entry.nbytes for entry in self._entries.values())  # entries grow with the table
-            while self.nbytes > self._limit and len(self._entries) > 1:
-                _, gone = self._entries.popitem(last=False)
-                self.nbytes -= gone.nbytes
-
-    def __len__(self) -> int:
-        return len(self._entries)

@@ -12,10 +12,11 @@ from skedge import names
 from skedge.framework.plugin import fragment_of
 from skedge.framework.state import CycleState
 from skedge.framework.status import Status
-from skedge.profiles.kept import Bounded, Kept
+from skedge.profiles.kept import Kept
 from skedge.profiles.measures import NOTHING, Measures
 from skedge.profiles.sampling import Sampler
 from skedge.profiles.standing import Standing, Weighted
+from skedge.snapshot.counters_recent import Recent
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PodInfo
 from skedge.snapshot.views import Rows

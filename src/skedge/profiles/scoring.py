@@ -5,6 +5,7 @@ Upstream: `schedule_one.go` (prioritizeNodes), `framework/runtime/framework.go` 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,14 +25,43 @@ def totals(search: Search, parts: dict[str, Ints] | None = None) -> Ints:
 
     Raises CycleError, and PluginError where a plugin cannot answer.
     """
-    profile, state, rows, standing = search.profile, search.state, search.rows, search.standing
+    if not search.profile.score:
+        return np.ones(len(search.rows), np.int64)
+    view, start = _pre_scored(search)
+    return _totals(search, view, start, parts)
+
+
+def best(search: Search) -> Sequence[int] | Ints:
+    """The rows with the highest total, in order; the standing knows them where it alone decides."""
+    profile, standing = search.profile, search.standing
     if not profile.score:
-        return np.ones(len(rows), np.int64)
-    view: Any = Bare(search.table, rows) if search.bare else Rows(search.table, rows)
-    measures = profile.measures
+        return search.rows
+    view, start = _pre_scored(search)
+    if search.kept_mask and not search.bare and not standing.invalid and not _asked(search):
+        profile.measures.scored(search, start)
+        return standing.best()
+    total = _totals(search, view, start)
+    highest: Ints = search.rows[total == total.max()]
+    return highest
+
+
+def _asked(search: Search) -> bool:
+    """Whether some plugin scores this pod anew."""
+    skipped = search.skip_score
+    return any(enabled.plugin.name not in skipped for enabled in search.profile.cycle_score)
+
+
+def _pre_scored(search: Search) -> tuple[Any, float]:
+    """Runs PreScore; the view that Score sees, and the time."""
+    view: Any = (Bare if search.bare else Rows)(search.table, search.rows)
+    measures = search.profile.measures
     start = measures.now()
     _pre_score(search, view)
-    start = measures.pre_scored(search, start)
+    return view, measures.pre_scored(search, start)
+
+
+def _totals(search: Search, view: Any, start: float, parts: dict[str, Ints] | None = None) -> Ints:
+    profile, state, rows, standing = search.profile, search.state, search.rows, search.standing
     if parts is None and not search.bare and (search.kept_mask or _same_bounds(search)):
         if standing.invalid:
             _refuse_invalid(standing)
@@ -46,7 +76,7 @@ def totals(search: Search, parts: dict[str, Ints] | None = None) -> Ints:
         total = total + part
         if parts is not None:
             parts[plugin.name] = part
-    measures.scored(search, start)
+    profile.measures.scored(search, start)
     return total
 
 

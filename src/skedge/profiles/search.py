@@ -219,7 +219,7 @@ class Search:
         self.kept_mask = not changed or (
             int(np.count_nonzero(mask)) == standing.count and bool((mask == standing.feasible[:size]).all())
         )
-        self.rows = np.flatnonzero(mask)
+        self.rows = standing.rows if self.kept_mask else np.flatnonzero(mask)
         self.among_kept = True
         if not len(self.rows):
             self._explain_all(others)
@@ -473,6 +473,13 @@ class Search:
         """Total scores of `rows`, in their order. Raises CycleError."""
         try:
             return scoring.totals(self)
+        except PluginError as error:
+            raise CycleError(f"running Score plugins: {error}") from error
+
+    def best(self) -> Sequence[int] | Ints:
+        """The rows with the highest total score, in order. Raises CycleError."""
+        try:
+            return scoring.best(self)
         except PluginError as error:
             raise CycleError(f"running Score plugins: {error}") from error
 

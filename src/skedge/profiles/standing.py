@@ -7,6 +7,8 @@ depends on more than the row (spreading, affinity, volumes) is added each cycle 
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -37,8 +39,7 @@ class Weighted:
         self.generation = 0  # of the kept answers that are in the totals
 
     def renewed(self) -> bool:
-        """Brings the kept answers up to date; whether all of them were made anew since the last call."""
-        self.kept.sync()
+        """Whether all of the kept answers were made anew since the last call."""
         renewed = self.generation != self.kept.generation
         self.generation = self.kept.generation
         return renewed
@@ -48,7 +49,7 @@ class Weighted:
 
 
 class Standing:
-    """See the module's docstring. `sync` first, then read `feasible`, `totals`, `invalid`."""
+    """See the module's docstring. `sync` first, then read `feasible`, `rows`, `totals`, `best`, `invalid`."""
 
     def __init__(
         self,
@@ -76,18 +77,47 @@ class Standing:
         """Feasible rows with a score outside 0..100: an error once such a row is looked at."""
         self._position = -1
         self._reads: int = Aspect.NODE
+        self._kept: list[Kept] = []
+        self._rows: Ints | None = None  # of `feasible`, when somebody asked
+        self._best: list[int] | Ints = []  # rows of the highest total; empty when not known
+        self._highest = INFEASIBLE
 
     @property
     def nbytes(self) -> int:
-        return self.feasible.nbytes + self._stops.nbytes + self.totals.nbytes + 512
+        """Its own arrays, and its share of the kept answers it rests on."""
+        return self._table.capacity * 18 + sum(kept.nbytes // (kept.users or 1) for kept in self._kept)
+
+    def released(self) -> None:
+        """Nobody will ask any more."""
+        for kept in self._kept:
+            kept.users -= 1
+
+    @property
+    def rows(self) -> Ints:
+        """The feasible rows in order; not to be written to."""
+        if self._rows is None:
+            self._rows = np.flatnonzero(self.feasible)
+        return self._rows
+
+    def best(self) -> Sequence[int] | Ints:
+        """The rows with the highest total, in order; not to be written to. There must be a feasible one."""
+        if not len(self._best):
+            self._highest = int(self.totals.max())
+            self._best = np.flatnonzero(self.totals == self._highest)
+        return self._best
 
     def add_filter(self, plugin: Any, kept: Kept) -> None:
         self.filters.append((plugin, kept))
-        self._reads |= plugin.reads
+        self._use(kept, plugin.reads)
 
     def add_score(self, weighted: Weighted) -> None:
         self.scores.append(weighted)
-        self._reads |= weighted.reads
+        self._use(weighted.kept, weighted.reads)
+
+    def _use(self, kept: Kept, reads: int) -> None:
+        self._kept.append(kept)
+        self._reads |= reads
+        kept.users += 1
 
     def sync(self) -> None:
         """Brings masks and totals up to date with the table."""
@@ -95,8 +125,10 @@ class Standing:
         position = table.log.position
         if self._position == position:
             return
-        for _, kept in self.filters:
-            kept.sync()
+        before, changed = self._position, table.log.aspects_since(self._position)
+        for kept in self._kept:
+            if not kept.passes(before, position, changed):
+                kept.sync()
         renewed = [weighted for weighted in self.scores if weighted.renewed()]
         rows = None
         if self._position >= 0 and len(self.feasible) == table.capacity and not renewed:
@@ -104,7 +136,7 @@ class Standing:
         if rows is None or len(rows) * 8 > table.size:
             self._all_rows()
         elif rows:
-            self._some_rows(rows)
+            self._some_rows(rows, changed)
         self._position = position
 
     def _all_rows(self) -> None:
@@ -114,12 +146,16 @@ class Standing:
         stops[feasible] = len(self.filters)
         self.exists, self.stopped = int(np.count_nonzero(feasible)), []
         for index, (_, kept) in enumerate(self.filters):
+            if kept.clean:
+                self.stopped.append(0)
+                continue
             rejected = feasible & (kept.answers != 0)
             self.stopped.append(int(np.count_nonzero(rejected)))
             if self.stopped[-1]:
                 stops[rejected] = index
                 feasible ^= rejected
         self.feasible, self._stops = feasible, stops
+        self._rows, self._best = None, []
         self.count = int(np.count_nonzero(feasible))
         self.totals = np.full(table.capacity, INFEASIBLE, np.int64)
         if self.count:
@@ -135,14 +171,14 @@ class Standing:
         totals = np.zeros(self._table.capacity, np.int64)
         for weighted in self.scores:
             scores = weighted.normalized(weighted.kept.answers)
-            bad = ((scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)) & self.feasible
-            if bad.any():
+            if scores.min() < MIN_NODE_SCORE or scores.max() > MAX_NODE_SCORE:
+                bad = ((scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)) & self.feasible
                 self.invalid.update(np.flatnonzero(bad).tolist())
             totals += scores * weighted.weight
         totals[~self.feasible] = INFEASIBLE
         self.totals = totals
 
-    def _some_rows(self, rows: set[int]) -> None:
+    def _some_rows(self, rows: set[int], changed: int) -> None:
         feasible, stops, last = self.feasible, self._stops, len(self.filters)
         moved: list[tuple[int, bool]] = []
         for row in rows:
@@ -155,13 +191,30 @@ class Standing:
             if last in (stop, before):
                 fits = stop == last
                 feasible[row] = fits
+                self._rows = None
                 self.count += 1 if fits else -1
                 moved.append((row, fits))
-        if self._bounds_moved(moved):
+        if self._bounds_moved(moved, changed):
             self._all_rows()
             return
+        totals = self.totals
         for row in rows:
-            self.totals[row] = self._total(row) if feasible.item(row) else INFEASIBLE
+            total = self._total(row) if feasible.item(row) else INFEASIBLE
+            if total != totals.item(row):
+                if len(self._best):
+                    self._rank(row, totals.item(row), total)
+                totals[row] = total
+
+    def _rank(self, row: int, before: int, total: int) -> None:
+        """Keeps `best` right while a row's total changes."""
+        best: list[int] = self._best if isinstance(self._best, list) else self._best.tolist()
+        self._best = best
+        if before == self._highest:
+            del best[bisect_left(best, row)]
+        if total > self._highest:
+            self._highest, self._best = total, [row]
+        elif total == self._highest:
+            insort(best, row)
 
     def _first_stop(self, row: int) -> int:
         if not self._table.exists.item(row):
@@ -177,7 +230,7 @@ class Standing:
             if stop < len(self.stopped):
                 self.stopped[stop] += change
 
-    def _bounds_moved(self, moved: list[tuple[int, bool]]) -> bool:
+    def _bounds_moved(self, moved: list[tuple[int, bool]], changed: int) -> bool:
         """Whether some normaliser's bounds may have changed: by rows that came or went, or by raw scores."""
         if moved and self.count <= len(moved):
             return True  # few rows are feasible: bounds may rest on those that moved
@@ -188,8 +241,7 @@ class Standing:
             answers = weighted.kept.answers
             if any(not normalizer.keeps(weighted.bounds, answers.item(row), added) for row, added in moved):
                 return True
-            changed = self._table.log.since(self._position, weighted.reads)
-            if changed is None or changed:
+            if changed & weighted.reads:
                 return True
         return False
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from skedge import names
 from skedge.cache.cache import CacheError
 from skedge.framework.plugin import PostFilterResult
@@ -178,11 +176,10 @@ def choose(scheduler: Scheduler, search: Search) -> int:
     rows = search.rows
     if len(rows) == 1:
         return int(rows[0])
-    totals = search.scores()
     if search.profile.sampler is not None:
-        return int(rows[heap_root(totals)])
-    best = np.flatnonzero(totals == totals.max())
-    return int(rows[best[scheduler.rng.randrange(len(best)) if len(best) > 1 else 0]])
+        return int(rows[heap_root(search.scores())])
+    best = search.best()
+    return int(best[scheduler.rng.randrange(len(best)) if len(best) > 1 else 0])
 
 
 def no_fit(search: Search, result: PostFilterResult | None) -> Failure:

@@ -19,8 +19,17 @@ WIDE: Final = (1 << 52) // 100
 """From here on amount x 100 is no longer exact in float64, and soon wraps in int64."""
 
 
+_EXACT: Final = 1 << 52
+
+
 def trunc_div(a: Any, b: Any) -> Any:
-    """`a / b` of Go: toward zero. `b` must not be 0. Arrays (int64) or plain integers."""
+    """`a / b` of Go: toward zero. `b` must not be 0. Arrays (int64) or plain integers.
+
+    Dividends below 2**52 are divided as float64, several times as fast: no quotient of those is rounded to an integer
+    that it does not reach, for it is at least `1 / b` away from it.
+    """
+    if isinstance(a, np.ndarray) and a.size and a.min() > -_EXACT and a.max() < _EXACT:
+        return (a / b).astype(np.int64)
     quotient = a // b
     return quotient + ((quotient < 0) & (quotient * b != a))
 
@@ -30,6 +39,16 @@ def where(condition: Any, yes: Any, no: Any) -> Any:
     if isinstance(condition, np.ndarray):
         return np.where(condition, yes, no)
     return yes if condition else no
+
+
+def everywhere(condition: Any) -> bool:
+    """Whether a condition holds for all rows."""
+    return bool(condition.all()) if isinstance(condition, np.ndarray) else bool(condition)
+
+
+def anywhere(condition: Any) -> bool:
+    """Whether a condition holds for some row."""
+    return bool(condition.any()) if isinstance(condition, np.ndarray) else bool(condition)
 
 
 def round_half_away(x: Any) -> Any:

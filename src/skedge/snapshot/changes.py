@@ -48,6 +48,15 @@ class ChangeLog:
             del entries[: self._window]
             self._base += self._window
 
+    def aspects_since(self, position: int) -> int:
+        """All aspects of any row that changed after `position`; Aspect.ALL when that lies before the window."""
+        if position < self._base:
+            return Aspect.ALL
+        found = 0
+        for entry in self._entries[position - self._base :]:
+            found |= entry
+        return found & MASK
+
     def since(self, position: int, aspects: int) -> set[int] | None:
         """Rows with one of these aspects changed after `position`; None when that lies before the window."""
         if position < self._base:

@@ -35,9 +35,8 @@ class Recent(Generic[T]):
         self._entries[key] = value
         self.nbytes += value.nbytes
         self._added += 1
-        if self.nbytes <= self._limit and self._added % 1024:
-            return
-        self.nbytes = sum(entry.nbytes for entry in self._entries.values())  # entries grow while they are kept
+        if not self._added % 1024:
+            self.nbytes = sum(entry.nbytes for entry in self._entries.values())  # entries grow while they are kept
         if self.nbytes <= self._limit:
             return
         while self.nbytes > self._limit * 7 // 8 and len(self._entries) > 1:  # some room, for adding up is slow

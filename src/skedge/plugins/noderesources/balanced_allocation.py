@@ -19,7 +19,7 @@ from skedge.framework.plugin import MAX_NODE_SCORE, Depends
 from skedge.framework.state import CycleState
 from skedge.framework.status import SKIP, SUCCESS, Status
 from skedge.plugins.helpers.allocation import counts
-from skedge.snapshot.arith import truncate, where
+from skedge.snapshot.arith import everywhere, truncate, where
 from skedge.snapshot.changes import Aspect
 from skedge.snapshot.pods import PodInfo
 from skedge.snapshot.views import View
@@ -67,7 +67,7 @@ class NodeResourcesBalancedAllocation:
             allocatable = view.allocatable(resource)
             used = view.requested(resource)
             present = allocatable != 0
-            divisor = where(present, allocatable, 1)
+            divisor = allocatable if everywhere(present) else where(present, allocatable, 1)
             before.append((_fraction(used, divisor), present))
             after.append((_fraction(used + amount, divisor), present))
         with_pod, without_pod = _evenness(after, view), _evenness(before, view)
@@ -83,7 +83,7 @@ class NodeResourcesBalancedAllocation:
 
 def _fraction(used: Any, allocatable: Any) -> Any:
     if isinstance(used, np.ndarray):
-        return np.minimum(used.astype(np.float64) / allocatable.astype(np.float64), 1.0)
+        return np.minimum(used / allocatable, 1.0)
     return min(used / allocatable, 1.0)
 
 
@@ -117,7 +117,9 @@ def _evenness_of_rows(fractions: Sequence[tuple[Any, Any]], view: View) -> Any:
         return np.full(size, MAX_NODE_SCORE, np.int64)
     if len(fractions) == 2:
         (first, has_first), (second, has_second) = fractions
-        deviation = np.where(has_first & has_second, np.abs(first - second) / 2, 0.0)
+        deviation = np.abs(first - second) / 2
+        if not (everywhere(has_first) and everywhere(has_second)):
+            deviation = np.where(has_first & has_second, deviation, 0.0)
         return truncate((1 - deviation) * MAX_NODE_SCORE)
     number = np.zeros(size, np.int64)
     mean = np.zeros(size)

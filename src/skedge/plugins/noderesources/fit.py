@@ -19,8 +19,9 @@ from skedge.framework.state import CycleState
 from skedge.framework.status import SUCCESS, Code, PluginError, Status
 from skedge.framework.workloads import Placement
 from skedge.plugins.helpers.allocation import container_requests, counts, used
+from skedge.plugins.helpers.cycle import PRE_FILTERED, pre_filtered
 from skedge.plugins.noderesources import scorers
-from skedge.snapshot.arith import where
+from skedge.snapshot.arith import anywhere, everywhere, where
 from skedge.snapshot.changes import Aspect
 from skedge.snapshot.pods import CPU, PODS, PlacedPod, PodInfo, Requests
 from skedge.snapshot.views import Rows, View
@@ -66,7 +67,7 @@ class NodeResourcesFit:
         return pod.requests, pod.nonzero
 
     def pre_filter(self, state: CycleState, pod: PodInfo, view: View) -> tuple[NodeNames | None, Status]:
-        state.write(self.name, self._checked(pod))
+        state.write(PRE_FILTERED + self.name, self._checked(pod))
         return None, SUCCESS
 
     def _checked(self, pod: PodInfo) -> Requests:
@@ -82,23 +83,21 @@ class NodeResourcesFit:
 
     def filter(self, state: CycleState, pod: PodInfo, view: View) -> Any:
         """Bit 0: too many pods; bit i + 1: not enough of the i-th checked resource; UNRESOLVABLE: of the whole node."""
-        checked: Requests | None = state.get(self.name)
-        if checked is None:
-            checked = self._checked(pod)
+        checked: Requests = pre_filtered(state, self.name)
         codes = where(view.pod_count + 1 > view.allowed_pods, _TOO_MANY_PODS, 0)
         bit = _FIRST_RESOURCE
         for resource, amount in checked:
             allocatable = view.allocatable(resource)
             if amount > 0 or resource not in _FIRST_RESOURCES:
-                short = where(amount > allocatable - view.requested(resource), bit, 0)
-                codes = codes | where((short != 0) & (amount > allocatable), short | UNRESOLVABLE, short)
+                short = amount > allocatable - view.requested(resource)
+                if anywhere(short):
+                    hopeless = where(amount > allocatable, bit | UNRESOLVABLE, bit)
+                    codes = codes | where(short, hopeless, 0)
             bit <<= 1
         return codes
 
     def filter_status(self, state: CycleState, pod: PodInfo, code: int) -> Status:
-        checked: Requests | None = state.get(self.name)
-        if checked is None:
-            checked = self._checked(pod)
+        checked: Requests = pre_filtered(state, self.name)
         reasons = [TOO_MANY_PODS] if code & _TOO_MANY_PODS else []
         reasons += [insufficient(name) for i, (name, _) in enumerate(checked) if code & (_FIRST_RESOURCE << i)]
         kind = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if code & UNRESOLVABLE else Code.UNSCHEDULABLE
@@ -119,7 +118,8 @@ class NodeResourcesFit:
             allocatable = view.allocatable(resource)
             requested = used(view, resource, nonzero=True) + request
             present = allocatable != 0
-            scores.append((self._scorer(requested, allocatable, where(present, allocatable, 1)), present, weight))
+            divisor = allocatable if everywhere(present) else where(present, allocatable, 1)
+            scores.append((self._scorer(requested, allocatable, divisor), present, weight))
         return self._average(scores, view.full(0))
 
     def placement_score(self, group: PodGroup, placement: Placement, proposed: Sequence[PodInfo]) -> int:
