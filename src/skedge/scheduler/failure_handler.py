@@ -62,6 +62,8 @@ class FailureHandler:
         if pod is None:
             return
         scheduler.queue.nominator.add(pod, failure.nominate)
+        if status.skip:  # no Bind plugin wanted the pod: the reference has no error to tell of
+            return
         scheduler.record(
             pod,
             profile,

@@ -108,8 +108,9 @@ def step_of(method: str, target: str) -> Step | None:
 class Faults:
     """Decides by a seed which request meets which fault.
 
-    `rate`: how likely a request meets one at all; each step meets its faults in turn, from `first`. `restart`, `jump` and `crash` do to API server, clock and process
-    what has to be done; faults without their callback do not happen. Set `on` to False for peace.
+    `rate`: how likely a request meets one at all; each step meets its faults in turn, from `first`. `restart`, `jump`
+    and `crash` do to API server, clock and process what has to be done; faults without their callback do not happen.
+    Set `on` to False for peace.
     """
 
     def __init__(
