@@ -30,7 +30,9 @@ class BackoffQueue:
         initial: float,
         maximum: float,
         pop_from_backoff_q: bool,
+        generic_workload: bool = False,
     ) -> None:
+        self._generic_workload = generic_workload
         self._now = now
         self._sort_key = sort_key
         self._initial = round(initial * _NANO)
@@ -61,13 +63,20 @@ class BackoffQueue:
     def _window(self, time: float) -> float:
         return float(math.floor(time)) if self._whole_seconds else time
 
+    def early(self, record: QueuedPodInfo) -> bool:
+        """Whether the pod may be popped before its pause is over: one that was rejected, unless it is of a pod group.
+
+        Groups never rest without a pause; popped early, one that does not fit would be tried without end.
+        """
+        return bool(record.rejectors) and not (self._generic_workload and record.pod.group is not None)
+
     def push(self, record: QueuedPodInfo) -> PodHeap:
         """Insert, or put in its new place after an update. Returns the heap it went to.
 
         Raises what the sort key raises, then nothing has changed.
         """
         end = self.expiration(record)
-        if not record.rejectors:
+        if not self.early(record):
             self.errors.push(record, end)
             self.rejected.remove(record.key)
             return self.errors

@@ -76,6 +76,7 @@ class PendingPods:
         initial_backoff: float,
         max_backoff: float,
         pop_from_backoff_q: bool,
+        generic_workload: bool = False,
         hooks: SchedulerHooks,
     ) -> None:
         self._now = now
@@ -87,7 +88,12 @@ class PendingPods:
         self.gate = Gate(pre_enqueue, events_of, monotonic, hooks)
         self.active = PodHeap()
         self.backoff = BackoffQueue(
-            now, self._key_of, initial=initial_backoff, maximum=max_backoff, pop_from_backoff_q=pop_from_backoff_q
+            now,
+            self._key_of,
+            initial=initial_backoff,
+            maximum=max_backoff,
+            pop_from_backoff_q=pop_from_backoff_q,
+            generic_workload=generic_workload,
         )
         self.unschedulable = UnschedulablePods()
         self.nominator = PodNominator(lister, self._pod)
@@ -121,7 +127,7 @@ class PendingPods:
         self.unschedulable.remove(key)
         self.backoff.remove(key)
         self.active.push(record, sort_key)
-        if (label is ADD or label == UPDATE) and (record.pod.nominated_node_name or len(self.nominator)):
+        if label in (ADD, UPDATE) and (record.pod.nominated_node_name or len(self.nominator)):
             self.nominator.add(record.pod)
         self._hooks.queue_incoming("active", label)
         self._moved(record, "active", label, now)
@@ -257,7 +263,7 @@ class PendingPods:
             in_backoff = place in (Place.BACKOFF, Place.ERROR_BACKOFF)
             unasked = in_backoff and not self._pop_from_backoff_q  # PreEnqueue is asked on the way out
             self.expect((place is Place.GATED) == record.gated or unasked, record, f"gated in {place}")
-            self.expect(not in_backoff or bool(record.rejectors) == (place is Place.BACKOFF), record, f"in {place}")
+            self.expect(not in_backoff or self.backoff.early(record) == (place is Place.BACKOFF), record, f"in {place}")
 
     def expect(self, holds: bool, record: QueuedPodInfo, what: str) -> None:
         """AssertionError with the pod's story unless it holds."""

@@ -114,6 +114,7 @@ class SchedulingQueue:
             initial_backoff=pod_initial_backoff,
             max_backoff=pod_max_backoff,
             pop_from_backoff_q=pop_from_backoff_q,
+            generic_workload=generic_workload,
             hooks=hooks,
         )
         self.nominator = self._pending.nominator

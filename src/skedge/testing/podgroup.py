@@ -48,8 +48,7 @@ def compare_podgroup(line: Mapping[str, Any]) -> list[Difference]:
 
 async def _compare(case: Mapping[str, Any], expected: Mapping[str, Any]) -> list[Difference]:
     found: list[Difference] = []
-    # What failed is not tried again, so nothing may be popped from backoff.
-    gates = FeatureGates(GenericWorkload=True, GangScheduling=True, SchedulerPopFromBackoffQ=False)
+    gates = FeatureGates(GenericWorkload=True, GangScheduling=True)
     hooks = _Cycles()
     async with Harness(gates=gates, hooks=hooks) as harness:
         _fill(harness, case)

@@ -145,7 +145,7 @@ class Twin:
             self.to_unschedulable(r, label)
             return False
         self.evict(r)
-        r.place = "backoff" if r.rejectors else "error backoff"
+        r.place = "backoff" if r.rejectors and not (self.groups and r.pod.group) else "error backoff"
         self.incoming["backoff", label] += 1
         return True
 
