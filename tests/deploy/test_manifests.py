@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
-from deploy.support import MANIFESTS, SETS, loaded, manifest
+from deploy.support import MANIFESTS, ROOT, SETS, loaded, manifest
 from skedge.config import options_validation
 from skedge.config.options import parse_options
 
@@ -121,3 +122,12 @@ def test_sets_differ_in_names_only() -> None:
         "effect: NoSchedule",
     ]
     assert [line for line in body(renamed) if line not in extra] == body(second)
+
+
+def test_the_page_names_what_is_there() -> None:
+    text = (ROOT / "docs" / "deployment.md").read_text()
+    paths = set(re.findall(r"deploy/[\w./-]*\w", text))
+    assert paths
+    assert {path for path in paths if not (ROOT / path).exists()} == set()
+    profiles = set(re.findall(r"PROFILE=([\w-]+)", text + (MANIFESTS / "second-scheduler.yaml").read_text()))
+    assert profiles <= set(PROFILES)
