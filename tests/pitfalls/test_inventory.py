@@ -10,12 +10,6 @@ NUMBERS = range(1, 138)
 
 GAPS: dict[int, str] = {
     52: "events of custom resources wake nobody yet",
-    122: "pod groups: one member as a victim",
-    128: "pod groups: members of different schedulers",
-    129: "pod groups: priority of a group without one",
-    132: "extenders: order of calls",
-    134: "extenders: a prioritize call that fails",
-    137: "extenders: keys of requests",
 }
 """Number -> why nothing tests it yet."""
 

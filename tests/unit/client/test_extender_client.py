@@ -77,7 +77,7 @@ N1 = {"metadata": {"name": "n1"}, "spec": {"unknown": True}}
         (False, {**OBJECTS, "Nodes": {"metadata": {}, "items": [N1]}, "NodeNames": None}),
         (True, {**OBJECTS, "Nodes": None, "NodeNames": ["n1"]}),
     ],
-    ids=["137-objects", "137-names"],
+    ids=["pitfall 137-objects", "pitfall 137-names"],
 )
 async def test_what_filter_and_prioritize_send(by_name: bool, body: dict[str, Any]) -> None:
     """Field names are Go's; objects are whole."""
@@ -196,6 +196,24 @@ async def test_bind() -> None:
             await client.bind(POD, "n1")
     sent = {"PodName": "p", "PodNamespace": "default", "PodUID": "u1", "Node": "n1"}
     assert server.asked == [("POST /x/b", sent)] * 2
+
+
+@pytest.mark.asyncio
+async def test_bind_waits_until_it_may() -> None:
+    """An extender that binds makes a change in our name: not without the lease."""
+    gate = asyncio.Event()
+
+    async def may_bind() -> None:
+        await gate.wait()
+
+    async with asking({}) as (client, server):
+        client._may_bind = may_bind
+        binding = asyncio.create_task(client.bind(POD, "n1"))
+        await client.filter(POD, ["n1"])
+        assert [what for what, _ in server.asked] == ["POST /x/f"]
+        gate.set()
+        await binding
+        assert [what for what, _ in server.asked] == ["POST /x/f", "POST /x/b"]
 
 
 @pytest.mark.asyncio

@@ -120,7 +120,9 @@ async def scheduled(*extenders: Fake, pod: PodBuilder | None = None, nodes: int 
         ),
         pytest.param([Fake(scores={"n1": 10})], "n1", "", id="prioritize"),
         pytest.param([Fake(scores={"n1": 9}), Fake("http://two", scores={"n2": 10}, weight=2)], "n2", "", id="weights"),
-        pytest.param([Fake(scores={"n1": 10}, fails=["prioritize"], rejects={"n0": "", "n1": ""})], "n2", "", id="134"),
+        pytest.param(
+            [Fake(scores={"n1": 10}, fails=["prioritize"], rejects={"n0": "", "n1": ""})], "n2", "", id="pitfall 134"
+        ),
         pytest.param([Fake(fails=["filter"])], "", "filter broke", id="error"),
         pytest.param(
             [Fake(fails=["filter"], ignorable=True), Fake("http://two", rejects={"n0": "a", "n1": "b"})],
@@ -142,7 +144,7 @@ async def test_decisions(extenders: list[Fake], node: str, message: str) -> None
 
 
 async def test_ignorable_extenders_come_last() -> None:
-    """132"""
+    """pitfall 132: whatever their order in the configuration."""
     one, two = Fake("http://one", ignorable=True), Fake("http://two")
     h = harness(one, two)
     assert [each.name for each in h.scheduler.extenders.all] == ["http://two", "http://one"]

@@ -88,7 +88,7 @@ async def test_once_true_the_condition_stays() -> None:
 
 
 async def test_members_of_different_schedulers() -> None:
-    """128"""
+    """pitfall 128: none of them is scheduled."""
     config = default_configuration(h_gates())
     config.profiles.append(Profile(scheduler_name="other", plugins=config.profiles[0].plugins))
     async with Harness(config, gates=h_gates()) as h:
