@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from skedge.app.fence import FencedTransport
+from skedge.app.fence import FencedTransport, opened
 from skedge.client import aio
 from skedge.client.clientconfig import ClientConfig
 from skedge.client.core_events import CoreEventBroadcaster
@@ -62,6 +62,11 @@ class Clients:
             rng=self.rng,
             hooks=self.hooks,
         )
+
+    async def may_change(self) -> None:
+        """Waits until a change may be sent, for those who send it by other means than our clients."""
+        if self.may_write is not None:
+            await opened(self.may_write, self.clock)
 
     def _transport(self, agent: str, fenced: bool) -> Transport:
         if self.transport is not None:

@@ -19,6 +19,12 @@ from skedge.clock import Clock
 _LOOK_AGAIN: Final = 0.05
 
 
+async def opened(open: Callable[[], bool], clock: Clock) -> None:
+    """Waits until `open` says yes; at once if it does."""
+    while not open():
+        await aio.sleep(clock, _LOOK_AGAIN)
+
+
 class FencedTransport(HttpTransport):
     """Holds changes back while `open` says no: until the lease was renewed, or the process has ended."""
 
@@ -38,8 +44,8 @@ class FencedTransport(HttpTransport):
         self, method: str, target: str, body: bytes | None = None, content_type: str = "", timeout: float | None = None
     ) -> Response:
         while True:
-            while method != "GET" and not self._open():
-                await aio.sleep(self._fence_clock, _LOOK_AGAIN)
+            if method != "GET":
+                await opened(self._open, self._fence_clock)
             # Credentials, a turn and a connection may have to be waited for: it is asked again when there is one.
             with suppress(NotAllowed):
                 return await super().request(method, target, body, content_type, timeout)

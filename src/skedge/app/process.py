@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final, NamedTuple
 
@@ -71,9 +71,11 @@ class _Built(NamedTuple):
     event_client: RestClient
 
 
-def _connected(extenders: Sequence[Extender], bodies: Bodies) -> list[HttpExtender]:
+def _connected(
+    extenders: Sequence[Extender], bodies: Bodies, may_bind: Callable[[], Awaitable[None]]
+) -> list[HttpExtender]:
     try:
-        return connect(extenders, bodies)
+        return connect(extenders, bodies, may_bind)
     except ValueError as error:
         raise ConfigError(f"couldn't build extenders: {error}") from error
 
@@ -185,7 +187,7 @@ class SchedulerProcess:
             event_client = await stack.enter_async_context(self._clients.make("scheduler", fenced=True))
             events = RestEvents()
             inbox, bodies = Inbox(), Bodies(self.config.extenders)
-            extenders = _connected(self.config.extenders, bodies)
+            extenders = _connected(self.config.extenders, bodies, self._clients.may_change)
             for extender in extenders:
                 stack.push_async_callback(extender.close)
             factory = InformerFactory(client, submit=inbox.submit)

@@ -7,7 +7,7 @@ in any case, null and absent alike.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -43,15 +43,27 @@ class Bodies(Protocol):
     def node(self, name: str) -> bytes: ...
 
 
-def connect(configs: Sequence[config_types.Extender], bodies: Bodies) -> list[HttpExtender]:
-    """The extenders of a configuration. Raises ValueError naming the field that cannot be used."""
-    return [HttpExtender(config, bodies, f"extenders[{i}]") for i, config in enumerate(configs)]
+def connect(
+    configs: Sequence[config_types.Extender], bodies: Bodies, may_bind: Callable[[], Awaitable[None]] | None = None
+) -> list[HttpExtender]:
+    """The extenders of a configuration. Raises ValueError naming the field that cannot be used.
+
+    `may_bind` is awaited before an extender is asked to bind: it makes a change in our name.
+    """
+    return [HttpExtender(config, bodies, f"extenders[{i}]", may_bind) for i, config in enumerate(configs)]
 
 
 class HttpExtender:
     """One extender. Connections are made when they are needed, inside a running loop; `close` ends them."""
 
-    def __init__(self, config: config_types.Extender, bodies: Bodies, where: str = "extender") -> None:
+    def __init__(
+        self,
+        config: config_types.Extender,
+        bodies: Bodies,
+        where: str = "extender",
+        may_bind: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._may_bind = may_bind
         self.name = config.url_prefix
         self.weight = config.weight if config.prioritize_verb else 0
         self.ignorable = config.ignorable
@@ -136,6 +148,8 @@ class HttpExtender:
 
     async def bind(self, pod: PodRef, node_name: str) -> None:
         """`Extender.bind`."""
+        if self._may_bind is not None:
+            await self._may_bind()
         body = {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node_name}
         error = _Reply(await self._post(self._config.bind_verb, body), "bind", self.name).text("Error")
         if error:
