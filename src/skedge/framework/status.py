@@ -40,7 +40,7 @@ REJECTED: Final = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLV
 class Status:
     """A code, reasons, the plugin that said it, and for ERROR the exception behind it. Never changed once made."""
 
-    __slots__ = ("code", "error", "plugin", "reasons")
+    __slots__ = ("code", "error", "ok", "plugin", "reasons", "rejected", "skip")
 
     def __init__(
         self,
@@ -50,6 +50,9 @@ class Status:
         error: BaseException | None = None,
     ) -> None:
         self.code = code
+        self.ok = code is Code.SUCCESS
+        self.skip = code is Code.SKIP
+        self.rejected = code in REJECTED
         self.reasons = reasons
         self.plugin = plugin
         self.error = error
@@ -61,18 +64,6 @@ class Status:
     def by(self, plugin: str) -> Status:
         """The same outcome, said by this plugin."""
         return Status(self.code, *self.reasons, plugin=plugin, error=self.error)
-
-    @property
-    def ok(self) -> bool:
-        return self.code is Code.SUCCESS
-
-    @property
-    def skip(self) -> bool:
-        return self.code is Code.SKIP
-
-    @property
-    def rejected(self) -> bool:
-        return self.code in REJECTED
 
     def all_reasons(self) -> tuple[str, ...]:
         """The error's text, if there is one, then the reasons."""

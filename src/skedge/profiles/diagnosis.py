@@ -14,6 +14,9 @@ from skedge.snapshot.arith import Bools, Ints
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PodInfo
 
+NO_ROWS: Final[Ints] = np.zeros(0, np.int64)
+_ABSENT: Final = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
 
 class CycleError(Exception):
     """The attempt ended by an error, not by a verdict: reason SchedulerError, no preemption."""
@@ -43,9 +46,9 @@ class Diagnosis:
         self.pod = pod
         self.total = total  # nodes in the cluster
         self.pre_filter: Status | None = None  # PreFilter rejected the pod on all nodes
-        self.absent = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)  # of nodes without a status of their own
+        self.absent = _ABSENT  # of nodes without a status of their own
         self.narrowing: frozenset[str] = frozenset()  # plugins that narrowed the search
-        self.rows: Ints = np.zeros(0, np.int64)  # nodes that were looked at
+        self.rows: Ints = NO_ROWS  # nodes that were looked at
         self.filters: list[Codes] = []
         self.every = False  # every plugin has its say about a node, not only the first that rejects it
         self.explicit: dict[int, Status] = {}  # statuses that are in no codes (extenders)

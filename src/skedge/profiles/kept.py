@@ -76,6 +76,17 @@ class Kept:
             self._position = position
         return self._position == position
 
+    def follow(self, view: Row, before: int, position: int) -> bool:
+        """Brings the answers up to date where nothing but the view's row changed after `before`. False if it is not
+        that simple."""
+        table = self._table
+        if self._position != before or self._totals is not None or len(self.answers) != table.capacity or table.wide:
+            return False
+        self.answers[view.row] = self._rule(self._state, self._pod, view)
+        self._clean = None
+        self._position = position
+        return True
+
     def sync(self) -> None:
         """Brings the answers up to date. An error of the rule leaves them as they were, and passes."""
         table = self._table

@@ -20,7 +20,7 @@ from skedge.framework.plugin import (
 from skedge.framework.state import CycleState
 from skedge.framework.status import Code, PluginError, Status
 from skedge.profiles import scoring
-from skedge.profiles.diagnosis import Codes, Diagnosis
+from skedge.profiles.diagnosis import NO_ROWS, Codes, Diagnosis
 from skedge.profiles.diagnosis import CycleError as CycleError
 from skedge.profiles.measures import POST_FILTER
 from skedge.profiles.profile import Profile
@@ -58,7 +58,7 @@ class Search:
         total = self.table.count if within is None else len(within)
         self.diagnosis = Diagnosis(self.table, self.state, pod, total)
         self.diagnosis.every = profile.run_all_filters
-        self.rows: Ints = np.zeros(0, np.int64)
+        self.rows: Ints = NO_ROWS
         self.skip_filter = self.state.skip_filter = set(self.standing.state.skip_filter)
         self.skip_score = self.state.skip_score = set(self.standing.state.skip_score)
         self.nominated_fits = False

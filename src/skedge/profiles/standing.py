@@ -20,6 +20,7 @@ from skedge.profiles.kept import Kept
 from skedge.snapshot.arith import Bools, Ints
 from skedge.snapshot.changes import Aspect
 from skedge.snapshot.nodes import NodeTable
+from skedge.snapshot.views import Row
 
 INFEASIBLE: Final = np.iinfo(np.int64).min
 
@@ -126,13 +127,19 @@ class Standing:
         if self._position == position:
             return
         before, changed = self._position, table.log.aspects_since(self._position)
+        single = Row(table, table.log.last_row) if before >= 0 and position - before == 1 else None
         for kept in self._kept:
-            if not kept.passes(before, position, changed):
+            if kept.passes(before, position, changed):
+                continue
+            if single is None or not kept.follow(single, before, position):
                 kept.sync()
         renewed = [weighted for weighted in self.scores if weighted.renewed()]
-        rows = None
-        if self._position >= 0 and len(self.feasible) == table.capacity and not renewed:
-            rows = table.log.since(self._position, self._reads)
+        rows: set[int] | None = None
+        if before >= 0 and len(self.feasible) == table.capacity and not renewed:
+            if single is None:
+                rows = table.log.since(before, self._reads)
+            else:
+                rows = {single.row} if changed & self._reads else set()
         if rows is None or len(rows) * 8 > table.size:
             self._all_rows()
         elif rows:

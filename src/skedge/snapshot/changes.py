@@ -48,6 +48,11 @@ class ChangeLog:
             del entries[: self._window]
             self._base += self._window
 
+    @property
+    def last_row(self) -> int:
+        """The row of the newest entry; there must be one."""
+        return self._entries[-1] >> BITS
+
     def aspects_since(self, position: int) -> int:
         """All aspects of any row that changed after `position`; Aspect.ALL when that lies before the window."""
         if position < self._base:
