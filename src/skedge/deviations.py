@@ -1,0 +1,236 @@
+"""Where skedge differs from kube-scheduler on purpose: one table, from which `docs/deviations.md` is written.
+
+python -m skedge.deviations > docs/deviations.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+
+class Deviation(NamedTuple):
+    """`accepted`: the flag, field or object concerned, which is read all the same; `log`: the line that tells of it."""
+
+    area: str
+    what: str
+    accepted: str
+    effect: str
+    log: str = ""
+
+
+_SCHEDULING: Final = "Scheduling"
+_QUEUE: Final = "Queue"
+_PREEMPTION: Final = "Preemption"
+_CACHE: Final = "Cache"
+_CLIENT: Final = "Client"
+_EVENTS: Final = "Events"
+_SERVING: Final = "Serving"
+_COMMAND: Final = "Command line"
+
+DEVIATIONS: Final = (
+    Deviation(
+        _SCHEDULING,
+        "All nodes are filtered and scored unless a configuration asks for less",
+        "`percentageOfNodesToScore`, `--upstream-node-sampling`",
+        "An absent field means 100, and `/configz` and `--write-config-to` print 100. An explicit value, 0 included, "
+        "is honoured exactly as upstream; the flag restores upstream's default.",
+    ),
+    Deviation(
+        _SCHEDULING,
+        "Ties between the best nodes are broken uniformly at random",
+        "none",
+        "Upstream's draw favours some of the best nodes by their place in a heap; each is as likely here. Where nodes "
+        "are sampled, upstream's choice is made.",
+    ),
+    Deviation(
+        _SCHEDULING,
+        "Image counts are fresh",
+        "plugin `ImageLocality`",
+        "The number of nodes that have an image is that of the moment. Upstream's snapshot may hold the number of when "
+        "the node was last copied.",
+    ),
+    Deviation(
+        _SCHEDULING,
+        "Equal pods are answered from kept answers, not from batches",
+        "gate `OpportunisticBatching`",
+        "Kept answers follow every change, so no hint is stored that could be out of date; the batch metrics stay 0.",
+    ),
+    Deviation(
+        _SCHEDULING,
+        "Pods with resource claims are not scheduled yet",
+        "`spec.resourceClaims`",
+        "They are rejected in PreFilter, for ever, with the reason `resource claims are not supported by this scheduler`.",
+    ),
+    Deviation(
+        _QUEUE,
+        "The sweep of old unschedulable pods looks at the gate of gated ones",
+        "`--pod-max-in-unschedulable-pods-duration`",
+        "A gated pod whose gate has opened without an event is tried after that time. Upstream leaves it for ever.",
+    ),
+    Deviation(
+        _QUEUE,
+        'No nomination is kept for the node ""',
+        "`status.nominatedNodeName`",
+        "Upstream keeps one in some orders of events; no question can tell the two apart.",
+    ),
+    Deviation(
+        _QUEUE,
+        "Events of custom resources wake nobody",
+        "out-of-tree plugins that register `foos.v1.example.com`",
+        "The pod is tried again by other events, or after five minutes.",
+    ),
+    Deviation(
+        _PREEMPTION,
+        "With the gate off, victims are still evicted beside the loop",
+        "gate `SchedulerAsyncPreemption`",
+        "Off, the preemptor is not gated meanwhile, as upstream; but the cycle does not wait for the API calls.",
+    ),
+    Deviation(
+        _PREEMPTION,
+        "All nodes that may help are tried unless arguments say otherwise",
+        "`minCandidateNodesPercentage`, `minCandidateNodesAbsolute`",
+        "Absent, every potential node is dry-run. Given, upstream's number of candidates and offset are used.",
+    ),
+    Deviation(
+        _PREEMPTION,
+        "A preemptor whose victims went by themselves is woken when its preemption ends",
+        "gate `SchedulerAsyncPreemption`",
+        "Upstream leaves it gated until another pod is deleted or five minutes have passed.",
+    ),
+    Deviation(
+        _CACHE,
+        "An inconsistent cache is repaired",
+        "none",
+        "Where upstream ends its process, the pod is rebuilt from the informer's object and counted in "
+        "`skedge_audit_findings_total` and `skedge_audit_repairs_total`.",
+        "`Scheduler cache is corrupted, pod rebuilt`",
+    ),
+    Deviation(
+        _CACHE,
+        "Queue, cache and informers are audited all the time",
+        "none",
+        "What contradicts is repaired and counted in `skedge_audit_*`. Upstream compares on SIGUSR2 "
+        "only, and only tells.",
+        "`Queue, cache and informers disagree`",
+    ),
+    Deviation(
+        _CLIENT,
+        "A request that was answered 401 is sent once more with renewed credentials",
+        "exec plugins, token files, OIDC",
+        "Upstream renews for the next request.",
+    ),
+    Deviation(
+        _CLIENT,
+        'After a 410 the list is made at the newest version ("") at once',
+        "none",
+        "Upstream's reflector tries the last version once more in some cases.",
+        "`Watch expired, listing again`",
+    ),
+    Deviation(
+        _CLIENT,
+        "Objects that cannot be decoded are left out one by one",
+        "none",
+        "Upstream fails the whole list. Counted in `skedge_undecodable_objects_total`.",
+        "`Object left out, it cannot be decoded`",
+    ),
+    Deviation(
+        _EVENTS,
+        "Memory of events is bounded",
+        "none",
+        "At most 50,000 events are remembered to be told as a series, and 100,000 wait to be sent; the oldest go. "
+        "Upstream has a queue of 1,000 and an unbounded map.",
+    ),
+    Deviation(
+        _EVENTS,
+        "A percent sign in a message is left alone",
+        "none",
+        "Upstream uses the message as a format string: `50% full` becomes `50%!f(MISSING)ull` in the event. The "
+        "condition is the same.",
+    ),
+    Deviation(
+        _SERVING,
+        "A client certificate of an unknown authority fails the TLS handshake",
+        "`--client-ca-file`",
+        "Upstream ends the handshake well and then does not accept the certificate.",
+    ),
+    Deviation(
+        _SERVING,
+        "HTTP/1.1 only",
+        "`--http2-max-streams-per-connection`",
+        "The flag is read and has no effect.",
+    ),
+    Deviation(
+        _SERVING,
+        "Plain HTTP on the TLS port is closed without a word",
+        "`--secure-port`",
+        "Upstream answers 400 `Client sent an HTTP request to an HTTPS server.`",
+    ),
+    Deviation(
+        _SERVING,
+        "Of the TLS curves the first known one is used",
+        "`--tls-curve-preferences`",
+        "The rest of the list has no effect.",
+    ),
+    Deviation(
+        _SERVING,
+        "`/debug/pprof/trace` is a Chrome trace in JSON",
+        "`--profiling`",
+        "`go tool trace` does not read it; Perfetto does.",
+    ),
+    Deviation(
+        _SERVING,
+        "`heap` and `allocs` show what is held, `block` and `mutex` are empty",
+        "`--profiling`, `--contention-profiling`",
+        "There is no sampling of allocations since the start, nothing blocks but the loop, and `?seconds=` makes no "
+        "delta.",
+    ),
+    Deviation(
+        _SERVING,
+        "`DELETE /metrics` sets counters to zero",
+        "none",
+        "Families stay shown; upstream drops series until they are counted again.",
+    ),
+    Deviation(
+        _SERVING,
+        "Most `go_*` metrics are absent",
+        "none",
+        "`go_goroutines` counts asyncio tasks and threads, `go_threads` threads; `python_*` tell of this runtime.",
+    ),
+    Deviation(
+        _SERVING,
+        "No CBOR",
+        "gate `CBORServingAndStorage`",
+        "Upstream offers it behind the gate.",
+    ),
+    Deviation(
+        _COMMAND,
+        "An emulated version is noted only",
+        "`--emulated-version`",
+        "It is validated and shown (`/statusz`, metrics); gates and behaviour stay those of 1.36.",
+        "`is noted, behaviour is that of 1.`",
+    ),
+)
+
+
+def render(deviations: Iterable[Deviation] = DEVIATIONS) -> str:
+    """The page, as Markdown."""
+    lines = [
+        "# Deviations from kube-scheduler",
+        "",
+        "Written from the table in `src/skedge/deviations.py` by `python -m skedge.deviations`; a test compares them.",
+        "All else that differs is a bug.",
+    ]
+    area = ""
+    for deviation in deviations:
+        if deviation.area != area:
+            area = deviation.area
+            lines += ["", f"## {area}"]
+        lines += ["", f"### {deviation.what}", "", f"- Accepted: {deviation.accepted}", f"- Effect: {deviation.effect}"]
+        if deviation.log:
+            lines.append(f"- Log: {deviation.log}")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(render(), end="")
