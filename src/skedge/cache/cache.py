@@ -228,6 +228,10 @@ class Cache:
             wrong = self.wrong_sums(name)
             assert not wrong, f"{name}: {wrong}"
         assert self._assumed <= self._pods.keys()
+        for key, state in self.groups or ():
+            assert len(state), f"group {key} has no pods"
+            assert state.assumed.keys() <= self._assumed, f"assumed pods of group {key}"
+            assert state.assigned.keys() <= self._pods.keys() - self._assumed, f"pods of group {key} with a node"
         assert table.count == int(table.exists.sum())
 
 

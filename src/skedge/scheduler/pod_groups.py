@@ -255,7 +255,10 @@ class GroupCycle:
         tried = {id(trial.queued): trial for trial in verdict.trials}
         for queued in self.members:
             trial = tried.get(id(queued))
-            outcome = Failure(verdict.status) if trial is None else self._outcome(verdict, trial)
+            try:
+                outcome = Failure(verdict.status) if trial is None else self._outcome(verdict, trial)
+            except Exception as error:  # a bug in a plugin or here costs the other members nothing
+                outcome = broke_off(self.scheduler, queued.pod, error)
             conclude(self.scheduler, queued, self.profile, outcome, self.started)
 
     def _outcome(self, verdict: Verdict, trial: Trial) -> Decision | Failure:
@@ -268,10 +271,7 @@ class GroupCycle:
             return failure
         if trial.fate is Fate.FITS and verdict.status.ok:
             assert trial.choice is not None
-            try:
-                return reserve(self.scheduler, trial.queued, trial.choice, self.started)
-            except Exception as error:
-                return broke_off(self.scheduler, trial.queued.pod, error)
+            return reserve(self.scheduler, trial.queued, trial.choice, self.started)
         if verdict.waiting:
             if trial.fate is Fate.PREEMPTS and failure is not None:
                 return failure

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from skedge.clock import VirtualClock
 from skedge.config.defaults import default_configuration
 from skedge.config.gates import FeatureGates
 from skedge.config.types import Plugin, Profile
 from skedge.framework.plugin import PostFilterResult
+from skedge.framework.ports import ExtenderFiltered, ExtenderVictims
 from skedge.framework.state import CycleState
 from skedge.framework.status import SUCCESS, Code, Status
 from skedge.plugins.gang_scheduling import NOT_APPEARED, NOT_SCHEDULED
@@ -374,3 +377,87 @@ async def test_a_plain_pod_and_a_group_take_turns() -> None:
         await h.settle()
         assert placed(h) == {"plain": "n0"}
         h.validate()
+
+
+# --- cycles that wait -------------------------------------------------------------------------------------------------
+
+
+class Slow:
+    """An extender that lets every node pass, when it is told to."""
+
+    name = "http://slow"
+    weight = 1
+    ignorable = False
+    managed_resources: frozenset[str] = frozenset()
+    filters, prioritizes, preempts, binds = True, False, False, False
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.asked: list[str] = []
+
+    async def filter(self, pod: PodInfo, nodes: Sequence[str]) -> ExtenderFiltered:
+        self.asked.append(pod.name)
+        await self.gate.wait()
+        return ExtenderFiltered(nodes, {}, {}, False)
+
+    async def prioritize(self, pod: PodInfo, nodes: Sequence[str]) -> Mapping[str, int]:
+        raise AssertionError
+
+    async def preempt(self, pod: PodInfo, candidates: Any) -> Mapping[str, ExtenderVictims]:
+        raise AssertionError
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        raise AssertionError
+
+
+async def test_extenders_are_asked_about_each_member() -> None:
+    """Meanwhile nothing changes."""
+    extender = Slow()
+    async with groups(extenders=[extender]) as h:
+        gang(h)
+        for i in range(3):
+            h.add_pod(member(f"p{i}").priority(3 - i))
+        cycle = asyncio.create_task(h.scheduler.work())
+        while not extender.asked:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        h.add_node(make_node("late"))
+        assert "late" not in h.scheduler.cache.table.row_of
+        extender.gate.set()
+        await cycle
+        assert extender.asked == ["p0", "p1", "p2"]
+        assert "late" in h.scheduler.cache.table.row_of
+        await h.settle()
+        assert len(placed(h)) == 3
+        h.validate()
+
+
+class Ticking(VirtualClock):
+    """Every look at it takes a while."""
+
+    def monotonic(self) -> float:
+        self.advance(0.002)
+        return super().monotonic()
+
+
+async def test_a_large_group_lets_sockets_breathe() -> None:
+    async with groups(clock=Ticking(), cpu="100") as h:
+        gang(h, min_count=20)
+        for i in range(20):
+            h.add_pod(member(f"p{i}"))
+        turns = 0
+
+        async def other() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        beside = asyncio.create_task(other())
+        first = h.scheduler.queue.pop()
+        assert first is not None
+        with h.inbox.held():
+            await GroupCycle(h.scheduler, first, pauses=True).run()
+        beside.cancel()
+        assert turns >= 5
+        await h.settle()
+        assert len(placed(h)) == 20
