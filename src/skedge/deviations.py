@@ -60,7 +60,7 @@ DEVIATIONS: Final = (
         _SCHEDULING,
         "Pods with resource claims are not scheduled yet",
         "`spec.resourceClaims`",
-        "They are rejected in PreFilter, for ever, with the reason `resource claims are not supported by this scheduler`.",
+        "Rejected in PreFilter with the reason `resource claims are not supported by this scheduler`.",
     ),
     Deviation(
         _QUEUE,
