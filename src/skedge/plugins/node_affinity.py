@@ -19,6 +19,7 @@ from skedge.framework.normalize import FORWARD
 from skedge.framework.plugin import UNRESOLVABLE, Depends, NodeNames
 from skedge.framework.state import CycleState
 from skedge.framework.status import SKIP, SUCCESS, Code, Status
+from skedge.plugins.helpers.cycle import PRE_SCORED, pre_scored
 from skedge.plugins.helpers.node_match import required_holds, term_holds, terms_hold
 from skedge.snapshot.arith import where
 from skedge.snapshot.changes import Aspect
@@ -88,14 +89,14 @@ class NodeAffinity:
         if not preferred and not self._added_preferred.terms:
             return SKIP
         try:
-            state.write(names.PRE_SCORE + self.name, PreferredTerms(preferred))
+            state.write(PRE_SCORED + self.name, PreferredTerms(preferred))
         except SelectorError as error:
             return Status.from_error(error)
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, view: View) -> Any:
         """Sum of the weights of the preferred terms that match, the pod's and the added ones."""
-        preferred: PreferredTerms = state.read(names.PRE_SCORE + self.name)
+        preferred: PreferredTerms = pre_scored(state, self.name)
         total = view.full(0)
         for weight, term in (*preferred.terms, *self._added_preferred.terms):
             total = total + weight * term_holds(view, term)

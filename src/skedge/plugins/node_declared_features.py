@@ -17,6 +17,7 @@ from skedge.framework.events import ActionType, ClusterEvent, ClusterEventWithHi
 from skedge.framework.plugin import UNRESOLVABLE, Depends, NodeNames
 from skedge.framework.state import CycleState
 from skedge.framework.status import SKIP, SUCCESS, Code, Status
+from skedge.plugins.helpers.cycle import PRE_FILTERED, pre_filtered
 from skedge.snapshot.changes import Aspect
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.snapshot.views import Row, View
@@ -49,10 +50,14 @@ class NodeDeclaredFeatures:
         return required_features(pod)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, view: View) -> tuple[NodeNames | None, Status]:
-        return None, SUCCESS if self._enabled and required_features(pod) else SKIP
+        required = required_features(pod)
+        if not self._enabled or not required:
+            return None, SKIP
+        state.write(PRE_FILTERED + self.name, frozenset(required))
+        return None, SUCCESS
 
     def filter(self, state: CycleState, pod: PodInfo, view: View) -> Any:
-        required = set(required_features(pod))
+        required: frozenset[str] = pre_filtered(state, self.name)
         codes = [UNRESOLVABLE if lacks(view.table.nodes[row], required) else 0 for row in view.rows]
         return codes[0] if isinstance(view, Row) else np.array(codes, np.int64)
 
@@ -83,5 +88,5 @@ class NodeDeclaredFeatures:
         return {"v1.Pod.Spec.RequiredFeatures()": list(required_features(pod))}, SUCCESS
 
 
-def lacks(node: Node | None, required: set[str]) -> bool:
+def lacks(node: Node | None, required: frozenset[str]) -> bool:
     return node is None or not required.issubset(node.status.declared_features or ())

@@ -12,6 +12,7 @@ from skedge.framework.events import ActionType, ClusterEvent, ClusterEventWithHi
 from skedge.framework.plugin import Depends, NodeNames
 from skedge.framework.state import CycleState
 from skedge.framework.status import SKIP, SUCCESS, Code, Status
+from skedge.plugins.helpers.cycle import PRE_FILTERED, pre_filtered
 from skedge.snapshot.changes import Aspect
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.snapshot.views import View
@@ -31,10 +32,13 @@ class NodePorts:
         return pod.ports
 
     def pre_filter(self, state: CycleState, pod: PodInfo, view: View) -> tuple[NodeNames | None, Status]:
-        return None, SUCCESS if pod.ports else SKIP
+        if not pod.ports:
+            return None, SKIP
+        state.write(PRE_FILTERED + self.name, pod.ports)
+        return None, SUCCESS
 
     def filter(self, state: CycleState, pod: PodInfo, view: View) -> Any:
-        return view.ports_taken(pod.ports)
+        return view.ports_taken(pre_filtered(state, self.name))
 
     def filter_status(self, state: CycleState, pod: PodInfo, code: int) -> Status:
         return Status(Code.UNSCHEDULABLE, REASON)

@@ -14,6 +14,7 @@ from skedge.framework.normalize import REVERSE
 from skedge.framework.plugin import UNRESOLVABLE, Depends
 from skedge.framework.state import CycleState
 from skedge.framework.status import SUCCESS, Code, Status
+from skedge.plugins.helpers.cycle import PRE_SCORED, pre_scored
 from skedge.plugins.helpers.signing import sorted_tolerations
 from skedge.snapshot.changes import Aspect
 from skedge.snapshot.lookup import Lookup
@@ -52,11 +53,13 @@ class TaintToleration:
         return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON)
 
     def pre_score(self, state: CycleState, pod: PodInfo, view: View) -> Status:
+        preferring = tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+        state.write(PRE_SCORED + self.name, preferring)
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, view: View) -> Any:
         """Number of PreferNoSchedule taints the pod does not tolerate."""
-        tolerations = tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+        tolerations: tuple[Toleration, ...] = pre_scored(state, self.name)
         lookup = _lookup(self._disliked, tolerations, lambda taints: self._count_disliked(taints, tolerations))
         return view.by_taints(lookup)
 

@@ -94,7 +94,7 @@ class Profile:
         every = {id(e.plugin): e.plugin for enabled in points.values() for e in enabled}
         self.plugins = tuple(every.values())
         self._pre_scoring = {plugin.name for plugin in self.pre_score}
-        kept = [p for p in self.plugins if fragment_of(p) is not None]
+        kept = [p for p in self.plugins if fragment_of(p) is not None and not self._lacks_half(p)]
         self._fragments: tuple[tuple[str, Callable[[PodInfo], Hashable]], ...] = tuple(
             (p.name, fragment) for p in kept if (fragment := fragment_of(p)) is not None
         )
@@ -105,8 +105,14 @@ class Profile:
         self.cycle_pre_score = tuple(p for p in self.pre_score if p.name not in self.kept_names)
         self.cycle_score = tuple(e for e in self.score if e.plugin.name not in self.kept_names)
         self._key_name = f"standing-key/{name}"
-        self._standings = Bounded(cache_bytes // 2)
-        self._answers = Bounded(cache_bytes // 2)
+        self._standings: Recent[Standing] = Recent(cache_bytes // 2, Standing.released)
+        self._answers: Recent[Kept] = Recent(cache_bytes // 2)
+
+    def _lacks_half(self, plugin: Any) -> bool:
+        """Whether a point that prepares one the plugin is at is left out: what it says then may be an error."""
+        filters = plugin in self.filter and hasattr(plugin, "pre_filter") and plugin not in self.pre_filter
+        scores = any(e.plugin is plugin for e in self.score) and hasattr(plugin, "pre_score")
+        return filters or (scores and plugin not in self.pre_score)
 
     @property
     def cache_bytes(self) -> int:

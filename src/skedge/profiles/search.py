@@ -371,12 +371,21 @@ class Search:
 
     def codes(self, view: Any) -> list[Codes]:
         """Every filter's codes for a view; no kept answer is used."""
-        size = view.size
-        return [
-            Codes(plugin, np.broadcast_to(np.asarray(plugin.filter(self.state, self.pod, view), np.int64), (size,)))
-            for plugin in self.profile.filter
-            if plugin.name not in self.skip_filter
-        ]
+        found: list[Codes] = []
+        for plugin in self.profile.filter:
+            if plugin.name in self.skip_filter:
+                continue
+            try:
+                codes = np.asarray(plugin.filter(self.state, self.pod, view), np.int64)
+            except PluginError:  # it is asked about rows that come as far alone
+                asked = np.ones(view.size, bool)
+                for each in () if self.profile.run_all_filters else found:
+                    asked &= each.codes == 0
+                codes = np.zeros(view.size, np.int64)
+                if asked.any():
+                    codes[asked] = plugin.filter(self.state, self.pod, view.only(asked))
+            found.append(Codes(plugin, np.broadcast_to(codes, (view.size,))))
+        return found
 
     # --- nominated pods -----------------------------------------------------------------------------------------------
 

@@ -103,6 +103,10 @@ class Rows:
     def rows(self) -> Rowids:
         return np.arange(self._size) if isinstance(self._index, slice) else self._index
 
+    def only(self, among: Bools) -> Rows:
+        """The view of those rows for which `among` (of shape (size,)) is true."""
+        return Rows(self.table, self.rows[among])
+
     def allocatable(self, resource: str) -> Any:
         column = self.table.allocatable.get(resource)
         return np.zeros(self._size, np.int64) if column is None else column[self._index]
@@ -338,6 +342,9 @@ class DeltaView(Rows):
         self._amounts = amounts
         self._sums: Sums | None = None
         self._positions: dict[int, int] | None = None
+
+    def only(self, among: Bools) -> DeltaView:
+        return DeltaView(self.table, self.rows[among], self.added, self.removed)
 
     def deltas(self, among: Bools | None = None) -> Iterable[tuple[int, int, PlacedPod]]:
         """(position in `rows`, 1 or -1, pod) of each pod added or removed.

@@ -46,7 +46,7 @@ def _namespace_labels(world: Json, wanted: str) -> dict[str, str]:
 
 
 def mine(world: Json, pod: Json, term: Json, other: Json) -> bool:
-    """A term of the incoming pod: namespaces are looked up by a selector that is not empty, labels are not looked at."""
+    """A term of the incoming pod: a selector that is not empty is looked up once, labels are then not looked at."""
     selector = term.get("namespaceSelector")
     more: list[str] = []
     if selector is not None and not is_everything(selector):

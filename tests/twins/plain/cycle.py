@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from twins.plain import affinity, images, resources, spread
@@ -15,9 +15,7 @@ from twins.plain.objects import (
     Json,
     Unclear,
     has_bad_expression,
-    labels,
     name,
-    namespace,
     node_affinity,
     node_selector_matches,
     node_term_matches,
@@ -33,8 +31,25 @@ from twins.plain.volumes import Binding, Limits, Restrictions, Stores, Zone
 
 UU, U = "UnschedulableAndUnresolvable", "Unschedulable"
 Verdict = tuple[str, list[str]] | None
-Rule = Callable[["Inside", Json, Sequence[Json]], Verdict]
-STATEFUL = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity")
+STATEFUL = (
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
+    "PodTopologySpread",
+    "InterPodAffinity",
+)
+PREPARED = (
+    "NodePorts",
+    "NodeResourcesFit",
+    "VolumeRestrictions",
+    "VolumeBinding",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "NodeDeclaredFeatures",
+    "DynamicResources",
+)  # their Filter can do nothing without their PreFilter
+PRE_SCORED = ("TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity")
 
 
 def status(plugin: str, verdict: tuple[str, list[str]]) -> Json:
@@ -82,16 +97,16 @@ class Inside:
 
 
 class Cycle:
-    """`lists`: names at preEnqueue, preFilter, filter, postFilter, preScore; (name, weight) at score. `args` by plugin."""
+    """`lists`: names by extension point, (name, weight) at score. `args` by plugin."""
 
     def __init__(self, world: Json, pod: Json, lists: Mapping[str, Any], args: Mapping[str, Json]) -> None:
         self.world, self.pod, self.lists, self.args = world, pod, lists, args
         self.stores = Stores(world)
         self.nodes = sorted(world.get("nodes", ()), key=name)
-        alive = [p for p in world.get("pods", ()) if (p.get("status") or {}).get("phase") not in ("Succeeded", "Failed")]
-        self.there = {
-            name(node): [p for p in alive if p["spec"].get("nodeName") == name(node)] for node in self.nodes
-        }
+        alive = [
+            p for p in world.get("pods", ()) if (p.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+        ]
+        self.there = {name(node): [p for p in alive if p["spec"].get("nodeName") == name(node)] for node in self.nodes}
         self.promised: dict[str, list[Json]] = {}
         for other in alive:
             wanted = (other.get("status") or {}).get("nominatedNodeName")
@@ -246,10 +261,10 @@ class Cycle:
 
     def _filters(self, inside: Inside, node: Json, there: Sequence[Json]) -> Json | None:
         for plugin in self.lists["filter"]:
-            if plugin in inside.skipped or plugin == "DynamicResources":
+            if plugin in inside.skipped:
                 continue
-            if plugin in STATEFUL and plugin not in inside.states:
-                raise Unclear("filter without pre-filter")
+            if plugin in PREPARED and plugin not in self.ran:
+                raise CycleFailed("filter without pre-filter")
             verdict = self._filter(plugin, inside, node, there)
             if verdict is not None:
                 return status(plugin, verdict)
@@ -258,6 +273,8 @@ class Cycle:
     def _filter(self, plugin: str, inside: Inside, node: Json, there: Sequence[Json]) -> Verdict:
         pod = self.pod
         if plugin in STATEFUL:
+            if plugin not in inside.states:
+                inside.states[plugin] = self._state(plugin)
             return inside.states[plugin].filter(node, there)  # type: ignore[no-any-return]
         if plugin == "NodeUnschedulable":
             taint = {"key": "node.kubernetes.io/unschedulable", "value": "", "effect": "NoSchedule"}
@@ -293,8 +310,8 @@ class Cycle:
 
     def scores(self, feasible: Sequence[Json]) -> Json:
         found: dict[str, Json] = {name(n): {} for n in feasible}
-        for plugin, weight in self.lists["score"]:
-            if plugin in ("PodTopologySpread", "InterPodAffinity") and plugin not in self.lists["preScore"]:
+        for plugin, _ in self.lists["score"]:
+            if plugin in PRE_SCORED and plugin not in self.lists["preScore"]:
                 raise CycleFailed("score without pre-score")
         for plugin, weight in self.lists["score"]:
             values = self._scores(plugin, feasible)
@@ -350,7 +367,9 @@ class Cycle:
 
     # --- nothing fits -------------------------------------------------------------------------------------------------
 
-    def message(self, rejected: Json | None, found: Mapping[str, Json], narrowing: set[str], total: int | None = None) -> str:
+    def message(
+        self, rejected: Json | None, found: Mapping[str, Json], narrowing: set[str], total: int | None = None
+    ) -> str:
         n = len(self.nodes) if total is None else total
         text = f"0/{n} nodes are available:"
         if rejected is not None:
@@ -399,5 +418,3 @@ def _scaled(raw: Sequence[int], reverse: bool = False) -> list[int]:
     if most == 0:
         return [100 if reverse else 0 for _ in raw]
     return [100 - 100 * s // most if reverse else 100 * s // most for s in raw]
-
-

@@ -164,10 +164,7 @@ def node_term_matches(term: Json, node: Json) -> bool:
                 return False
         elif not requirement_holds(e["operator"], e["key"], values, own):
             return False
-    for f in fields:
-        if (name(node) in f["values"]) != (f["operator"] == "In"):
-            return False
-    return True
+    return all((name(node) in f["values"]) == (f["operator"] == "In") for f in fields)
 
 
 def node_selector_matches(selector: Json, node: Json) -> bool:

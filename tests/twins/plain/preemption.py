@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from twins.plain.objects import Json, Unclear, is_everything, key, labels, name, namespace, priority, selects
+from twins.plain.objects import (
+    CycleFailed,
+    Json,
+    Unclear,
+    is_everything,
+    key,
+    labels,
+    name,
+    namespace,
+    priority,
+    selects,
+)
 
 if TYPE_CHECKING:
     from twins.plain.cycle import Cycle
@@ -103,7 +114,10 @@ class Preemption:
         for other in gone:
             inside.update(node, other, -1)
         left = [p for p in there if not any(p is each for each in gone)]
-        return self.cycle.verdict(inside, node, left)
+        try:
+            return self.cycle.verdict(inside, node, left)
+        except CycleFailed:
+            raise Unclear("an error in a dry run") from None
 
     def _breaking(self, victims: Sequence[Json]) -> list[Json]:
         budgets = self.cycle.world.get("pdbs", ())

@@ -228,7 +228,9 @@ def fit_score(pod: Json, node: Json, there: Sequence[Json], args: Json) -> int:
         elif kind == "MostAllocated":
             score = quo(wrap(min(asked, room) * 100), room)
         else:
-            shape = [(p.get("utilization", 0), p.get("score", 0) * 10) for p in strategy["requestedToCapacityRatio"]["shape"]]
+            shape = [
+                (p.get("utilization", 0), p.get("score", 0) * 10) for p in strategy["requestedToCapacityRatio"]["shape"]
+            ]
             score = broken_line(shape, 100 if asked > room else quo(wrap(asked * 100), room))
             if score <= 0:
                 continue

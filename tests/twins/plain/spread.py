@@ -22,7 +22,10 @@ from twins.plain.objects import (
     wants_node,
 )
 
-MISSING = ("UnschedulableAndUnresolvable", "node(s) didn't match pod topology spread constraints (missing required label)")
+MISSING = (
+    "UnschedulableAndUnresolvable",
+    "node(s) didn't match pod topology spread constraints (missing required label)",
+)
 SKEWED = ("Unschedulable", "node(s) didn't match pod topology spread constraints")
 
 

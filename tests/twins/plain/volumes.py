@@ -28,7 +28,15 @@ Verdict = tuple[str, list[str]] | None
 ZONES = ["failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
          "topology.kubernetes.io/zone", "topology.kubernetes.io/region"]  # fmt: skip
 INLINE = {"awsElasticBlockStore": "ebs.csi.aws.com", "gcePersistentDisk": "pd.csi.storage.gke.io"}
-MIGRATABLE = ("awsElasticBlockStore", "gcePersistentDisk", "azureDisk", "azureFile", "cinder", "vsphereVolume", "portworxVolume")
+MIGRATABLE = (
+    "awsElasticBlockStore",
+    "gcePersistentDisk",
+    "azureDisk",
+    "azureFile",
+    "cinder",
+    "vsphereVolume",
+    "portworxVolume",
+)
 IN_TREE = "kubernetes.io/"
 
 
@@ -91,7 +99,10 @@ def same_disk(one: Json, two: Json) -> bool:
 
 
 class Restrictions:
-    reason = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+    reason = (
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+        "already in-use by another pod"
+    )
 
     def __init__(self, stores: Stores, pod: Json, nodes: Sequence[tuple[Json, Sequence[Json]]]) -> None:
         self.pod = pod
@@ -187,7 +198,10 @@ class Limits:
                 continue
             storage_class = self.stores.classes.get(class_of(claim))
             if storage_class is not None:
-                if storage_class["provisioner"].startswith(IN_TREE) and "no-provisioner" not in storage_class["provisioner"]:
+                if (
+                    storage_class["provisioner"].startswith(IN_TREE)
+                    and "no-provisioner" not in storage_class["provisioner"]
+                ):
                     raise Unclear("migratable class")
                 found.add((storage_class["provisioner"], f"unbound {key(claim)}"))
         return found, None
@@ -227,7 +241,7 @@ class Limits:
 def _bytes(obj: Json) -> Fraction:
     spec = obj["spec"]
     given = spec["capacity"] if "capacity" in spec else (spec.get("resources") or {}).get("requests")
-    return amount((given or {}).get("storage", "0"))
+    return amount(str((given or {}).get("storage", "0")))
 
 
 def _is_bound(claim: Json) -> bool:
@@ -382,9 +396,10 @@ class Binding:
             return False, False
         for each in self.stores.capacities:
             limit = each.get("maximumVolumeSize") or each.get("capacity")
-            if each["storageClassName"] == name(storage_class) and limit is not None and amount(limit) >= _bytes(claim):
-                if each.get("nodeTopology") is not None and selects(each["nodeTopology"], own):
-                    return False, False
+            if each["storageClassName"] != name(storage_class) or not selects(each.get("nodeTopology"), own):
+                continue
+            if limit is not None and amount(str(limit)) >= _bytes(claim):
+                return False, False
         return False, True
 
 

@@ -47,8 +47,10 @@ def test_collisions(used: list[Port], wanted: list[Port], taken: bool) -> None:
     table.set_node(make_node("n").obj())
     table.add_pod(with_ports("other", *used).node("n").placed())
     plugin, pod = NodePorts(), with_ports("p", *wanted).info()
-    assert plugin.filter(CycleState(), pod, Rows(table)).tolist() == [taken]
-    assert plugin.filter(CycleState(), pod, Row(table)) == taken
+    state = CycleState()
+    plugin.pre_filter(state, pod, Rows(table))
+    assert plugin.filter(state, pod, Rows(table)).tolist() == [taken]
+    assert plugin.filter(state, pod, Row(table)) == taken
 
 
 def test_words_and_skip() -> None:
@@ -82,13 +84,15 @@ def test_a_living_cluster_and_its_views_against_looking_at_every_pod() -> None:
         info = with_ports("x", *some_ports()).info()
         if not info.ports:
             continue
+        state = CycleState()
+        plugin.pre_filter(state, info, Rows(table))
         rows = np.array(rng.sample(range(5), 3), np.int64)
         removed = {int(row): [p for p in table.pods[row].values() if rng.random() < 0.5] for row in rows}
         added = {int(rows[0]): [with_ports("new", *some_ports()).node("n").placed()]}
         view = DeltaView(table, rows, added, removed)
         for looked_at in (Rows(table), view):
             want = [any_collide(info.ports, [q for p in looked_at.pods(r) for q in p.ports]) for r in looked_at.rows]
-            assert plugin.filter(CycleState(), info, looked_at).tolist() == want
+            assert plugin.filter(state, info, looked_at).tolist() == want
     for pod in placed:
         table.remove_pod(pod)
     assert len(table.host_ports) == 0
