@@ -52,7 +52,9 @@ def heap_root(totals: Ints) -> int:
     """Index of the total that a binary heap made of them in place has at its root.
 
     Of equal totals that is the first one met on the way down, left before right: in binary, an index of the heap
-    (counted from 1) spells the way to it.
+    (counted from 1) spells the way to it. Ways are compared digit by digit, one that ends goes before those it begins.
     """
-    best = np.flatnonzero(totals == totals.max()).tolist()
-    return min(best, key=lambda index: bin(index + 1))
+    best = np.flatnonzero(totals == totals.max())
+    ways = best + 1
+    digits = np.frexp(ways)[1].astype(np.int64)
+    return int(best[np.argmin((ways << (digits[-1] - digits)) * 64 + digits)])
