@@ -125,7 +125,7 @@ class RestEvents:
     def event(
         self,
         regarding: AnyPod,
-        related: AnyPod | None,
+        related: AnyPod | PodGroup | None,
         type_: str,
         reason: str,
         action: str,
@@ -142,5 +142,8 @@ class RestEvents:
         recorder.event(_reference(regarding), other, type_, reason, action, note)
 
 
-def _reference(pod: AnyPod) -> ObjectRef:
+def _reference(pod: AnyPod | PodGroup) -> ObjectRef:
+    if isinstance(pod, PodGroup):
+        meta = pod.metadata
+        return ObjectRef("PodGroup", meta.namespace, meta.name, meta.uid, _GROUPS.api_version, meta.resource_version)
     return ObjectRef("Pod", pod.namespace, pod.name, pod.uid, "v1", pod.resource_version)

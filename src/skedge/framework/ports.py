@@ -38,7 +38,7 @@ class EventRecorder(Protocol):
     def event(
         self,
         regarding: PodInfo | PlacedPod,
-        related: PodInfo | PlacedPod | None,
+        related: PodInfo | PlacedPod | PodGroup | None,
         type_: str,
         reason: str,
         action: str,

@@ -43,6 +43,7 @@ class Claimant(NamedTuple):
     scheduler_name: str
     priority: int
     pods: tuple[PodInfo, ...]
+    group: PodGroup | None = None
 
 
 class PreemptionExecutor:
@@ -64,7 +65,7 @@ class PreemptionExecutor:
     ) -> None:
         """As `start`, for a whole pod group with these pods."""
         name = pods[0].scheduler_name
-        claimant = Claimant("podgroup", group.metadata.uid, group.key, name, priority, tuple(pods))
+        claimant = Claimant("podgroup", group.metadata.uid, group.key, name, priority, tuple(pods), group)
         self._start(claimant, CLUSTER, victims, plugin)
 
     def _start(self, pod: Claimant, node_name: str, victims: Sequence[PlacedPod], plugin: str) -> None:
@@ -183,7 +184,7 @@ class PreemptionExecutor:
     def _record(self, pod: Claimant, victim: PlacedPod, note: str) -> None:
         self._scheduler.ports.events.event(
             victim,
-            None,
+            pod.group,
             "Normal",
             names.REASON_PREEMPTED,
             names.ACTION_PREEMPTING,

@@ -245,7 +245,7 @@ class Harness:
     def event(
         self,
         regarding: AnyPod,
-        related: AnyPod | None,
+        related: AnyPod | PodGroup | None,
         type_: str,
         reason: str,
         action: str,
