@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from skedge.controlplane import rarecolumns as rare
 from skedge.controlplane.ages import age, duration, since
 from skedge.controlplane.podcolumns import pod_cells
 from skedge.controlplane.selectors import selector_text
@@ -326,7 +327,7 @@ _TABLES: dict[str, tuple[str, Cells]] = {
     ),
     "jobs.batch": ("Name|Status|Completions|Duration|Age|+Containers|+Images|+Selector", _job),
     "cronjobs.batch": (
-        "Name|Schedule|Timezone|Suspend|#Active|Last Schedule|Age|+Containers|+Images|+Selector",
+        "Name|Schedule|Timezone|?Suspend|#Active|Last Schedule|Age|+Containers|+Images|+Selector",
         _cron_job,
     ),
     "events": ("Last Seen|Type|Reason|Object|+Subobject|+Source|Message|+First Seen|+Count|+Name", _event),
@@ -356,6 +357,19 @@ _TABLES: dict[str, tuple[str, Cells]] = {
     "roles.rbac.authorization.k8s.io": ("Name|Created At", _created_at),
     "clusterroles.rbac.authorization.k8s.io": ("Name|Created At", _created_at),
     "rolebindings.rbac.authorization.k8s.io": ("Name|Role|Age|+Users|+Groups|+ServiceAccounts", _role_binding),
+    "limitranges": ("Name|Created At", _created_at),
+    "resourcequotas": ("Name|Request|Limit|Age", rare.quota_cells),
+    "controllerrevisions.apps": ("Name|Controller|Revision|Age", rare.revision_cells),
+    "podtemplates": ("Name|Containers|Images|Pod Labels", rare.template_cells),
+    "endpoints": ("Name|Endpoints|Age", rare.endpoints_cells),
+    "endpointslices.discovery.k8s.io": ("Name|AddressType|Ports|Endpoints|Age", rare.slice_cells),
+    "volumeattachments.storage.k8s.io": ("Name|Attacher|PV|Node|?Attached|Age", rare.attachment_cells),
+    "csidrivers.storage.k8s.io": (
+        "Name|?AttachRequired|?PodInfoOnMount|?StorageCapacity|TokenRequests|?RequiresRepublish|Modes|Age",
+        rare.driver_cells,
+    ),
+    "csistoragecapacities.storage.k8s.io": ("Name|StorageClassName|Capacity", rare.capacity_cells),
+    "volumeattributesclasses.storage.k8s.io": ("Name|DriverName|Age", rare.attributes_cells),
     "clusterrolebindings.rbac.authorization.k8s.io": ("Name|Role|Age|+Users|+Groups|+ServiceAccounts", _role_binding),
 }
 _DEFAULT: tuple[str, Cells] = ("Name|Age", _name_age)
@@ -372,7 +386,7 @@ def columns(storage: str) -> list[JSON]:
             {
                 "name": name,
                 "type": kind,
-                "format": "name" if name == "Name" else "",
+                "format": "name" if name in ("Name", "Attacher") else "",
                 "description": "",
                 "priority": 1 if "+" in marks else 0,
             }
