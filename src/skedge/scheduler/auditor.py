@@ -103,20 +103,36 @@ class Auditor:
             await asyncio.sleep(max(PAUSE_SECONDS, ROUND_SECONDS - (clock.monotonic() - began)))
 
     async def _run_round(self) -> float:
-        """One round in slices, with repairs; the seconds it worked."""
-        worked, steps, done = 0.0, self._round(), False
-        while not done:
+        """One round in slices, with repairs; the seconds it worked. Slices wait for a cycle that waits to be over."""
+        worked, steps, more = 0.0, self._round(), True
+        while more:
             start = time.perf_counter()
-            for found in steps:
-                if found is not None:
-                    self._repair(found)
-                if time.perf_counter() - start >= SLICE_SECONDS:
-                    break
-            else:
-                done = True
+            taken: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+            self._scheduler.inbox.submit(partial(self._take_slice, steps, taken))
+            if not taken.done():
+                await taken
+                start = time.perf_counter()
+            more = taken.result()
             worked += time.perf_counter() - start
             await asyncio.sleep(PAUSE_SECONDS)
         return worked
+
+    def _take_slice(self, steps: Iterator[_Found | None], taken: asyncio.Future[bool]) -> None:
+        """Works for a while; the future says whether there is more to do, or what went wrong."""
+        if taken.done():  # the audit was ended
+            return
+        end = time.perf_counter() + SLICE_SECONDS
+        try:
+            for found in steps:
+                if found is not None:
+                    self._repair(found)
+                if time.perf_counter() >= end:
+                    taken.set_result(True)
+                    return
+        except Exception as error:
+            taken.set_exception(error)
+        else:
+            taken.set_result(False)
 
     def _repair(self, found: _Found) -> None:
         finding, hooks = found.finding, self._scheduler.hooks

@@ -225,3 +225,21 @@ async def test_a_pod_cached_elsewhere_is_rebuilt_logged_and_counted() -> None:
     h.scheduler.cache.validate()
     assert isinstance(pod(h, "w"), PodInfo)
     await h.scheduler.dispatcher.close()
+
+
+async def test_it_waits_for_a_cycle_that_waits() -> None:
+    """A group that is being tried has its members assumed; that is nobody's business but the cycle's."""
+    h, auditor = await cluster()
+    with h.inbox.held():
+        double(h)
+        task = asyncio.create_task(auditor.run())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        h.scheduler.cache.forget_pod(pod(h, "w"), "n")
+    for _ in range(10):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert isinstance(h.scheduler.hooks, Counting)
+    assert h.scheduler.hooks.found == []
+    await h.scheduler.dispatcher.close()
