@@ -277,10 +277,11 @@ class NodeTable:
             column = self.requested.get(resource)
             if column is None:
                 column = self._column(self.requested, resource)
-            if -WIDE < amount < WIDE:
+            narrow = -WIDE < amount < WIDE
+            wide = wide or not narrow
+            if narrow and not self._wide:
                 column[row] += sign * amount
             else:
-                wide = True
                 column[row : row + 1] += np.array([amount], np.int64) * sign  # arrays wrap without a warning
         self.pod_count[row] += sign
         cpu, memory = pod.nonzero

@@ -144,3 +144,19 @@ def test_interned_ids_are_counted() -> None:
     assert interner.acquire("c") == a
     assert interner.generation == generation + 1
     assert (interner.get("b"), interner.in_use(), len(interner)) == (b, 2, 2)
+
+
+def test_sums_beyond_int64_wrap_without_a_warning() -> None:
+    table = NodeTable()
+    table.set_node(make_node("n").obj())
+    pods = [
+        make_pod(name).req(memory=amount).node("n").placed()
+        for name, amount in (("a", "7Ei"), ("b", "1Gi"), ("c", "7Ei"))
+    ]
+    for pod in pods:
+        table.add_pod(pod)
+    row = table.row_of["n"]
+    assert int(table.requested["memory"][row]) == (14 << 60) + (1 << 30) - (1 << 64)
+    for pod in pods:
+        table.remove_pod(pod)
+    assert int(table.requested["memory"][row]) == 0
