@@ -57,8 +57,6 @@ OURS = {
 NO_SERIES = (
     'extension_point="Sign"',  # belongs to batches
     'extension_point="Score",plugin="DynamicResources"',  # it scores nothing yet
-    'operation="DefaultPreemption"',
-    'operation="InterPodAffinity"',
 )
 
 

@@ -15,7 +15,7 @@ With the usual (700, 10, 10) a scheduler collects the young for every few pods, 
 def calm() -> None:
     """Takes what is alive for lasting: no pass looks at it any more. Passes over what comes later are made rare.
 
-    To be called when the first state of the cluster was read.
+    To be called when the first state of the cluster was read, before pods are scheduled.
     """
     gc.collect()
     gc.freeze()

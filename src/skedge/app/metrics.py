@@ -91,8 +91,8 @@ def read_scheduler(metrics: Metrics, counted: SchedulerMetrics, scheduler: Sched
     counted.read_fragment_cache(lambda: float(sum(each.cache_bytes for each in profiles)), cache_limit)
     counted.read_bindings_in_flight(lambda: float(dispatcher.unfinished_bindings), dispatcher.limit)
     metrics.gauge("scheduler_goroutines").read_from(
-        # Filter and Score run on the loop, with nothing beside them.
-        lambda: _keyed({"binding": dispatcher.unfinished_bindings, "Filter": 0, "Score": 0})
+        # Those of nodes run on the loop, with nothing beside them. Preemptions are told, not read.
+        lambda: _keyed({"binding": dispatcher.unfinished_bindings, "Filter": 0, "Score": 0, "InterPodAffinity": 0})
     )
 
 

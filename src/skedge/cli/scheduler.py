@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from skedge import names
+from skedge.app.collector import calm
 from skedge.app.failures import reason
 from skedge.app.metrics import build_metrics, flag_values
 from skedge.app.plugin_files import enable, load_plugins
@@ -63,8 +64,8 @@ def run(argv: Sequence[str]) -> int:
         print(f"Error: {aggregate(problems)}", file=sys.stderr)
         return 1
     handler = _log_to(options)
-    if log.v(1):
-        for name, value in options.lines():
+    for name, value in options.lines():
+        if log.v(1):
             log.info(f'FLAG: --{name}="{value}"')
     for note in notes:
         log.warning(note)
@@ -122,6 +123,7 @@ def _run(options: Options, gates: FeatureGates, version: str, signals: Signals, 
             version=version,
             emulation_version=f"1.{check_versions(options)}",
             max_in_unschedulable=options.pod_max_in_unschedulable_pods_duration.seconds,
+            synced=calm,
         )
         if options.write_config_to:
             await process.check()

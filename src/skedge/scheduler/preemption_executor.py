@@ -95,7 +95,8 @@ class PreemptionExecutor:
     # --- the work -----------------------------------------------------------------------------------------------------
 
     async def _run(self, pod: Claimant, node_name: str, victims: Sequence[PlacedPod], plugin: str) -> None:
-        started = self._scheduler.clock.monotonic()
+        hooks, started = self._scheduler.hooks, self._scheduler.clock.monotonic()
+        hooks.goroutines(plugin, 1)
         failed = True
         try:
             cleared = await self._clear_lower_nominations(pod, node_name)
@@ -109,7 +110,8 @@ class PreemptionExecutor:
         finally:
             self._scheduler.inbox.submit(lambda: self._ended(pod, victims[-1], failed))
             took = self._scheduler.clock.monotonic() - started
-            self._scheduler.hooks.preemption_goroutine("error" if failed else "success", took)
+            hooks.goroutines(plugin, -1)
+            hooks.preemption_goroutine("error" if failed else "success", took)
 
     def _ended(self, pod: Claimant, last: PlacedPod, failed: bool) -> None:
         """Wakes the preemptor if no event will: after an error, and where the last victim was seen to go too early."""

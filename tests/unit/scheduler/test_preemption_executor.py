@@ -28,6 +28,7 @@ class Counting(SchedulerHooks):
         self.attempts = 0
         self.victims: list[int] = []
         self.results: list[str] = []
+        self.under_way = {"DefaultPreemption": 0}
 
     def preemption_attempt(self) -> None:
         self.attempts += 1
@@ -37,6 +38,9 @@ class Counting(SchedulerHooks):
 
     def preemption_goroutine(self, result: str, seconds: float) -> None:
         self.results.append(result)
+
+    def goroutines(self, operation: str, change: int) -> None:
+        self.under_way[operation] += change
 
 
 class Cluster(Harness):
@@ -113,11 +117,13 @@ async def test_the_preemptor_is_gated_until_the_last_victim_is_seen_to_go() -> N
         h.add_pod(make_pod("p").req(cpu="2").priority(10))
         await h.settle()
         assert h.gate_of("p") == RUNNING
+        assert h.hooks.under_way == {"DefaultPreemption": 1}
         h.add_node(make_node("n2").capacity(cpu="2"))  # wakes it, but it is gated
         await h.settle(20.0)
         assert h.node_of("p") == ""
         h.hold.set()
         await h.settle()
+        assert h.hooks.under_way == {"DefaultPreemption": 0}
         await h.settle(20.0)
         assert h.node_of("p") == "n1"
 
