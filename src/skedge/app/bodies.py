@@ -71,6 +71,11 @@ class Bodies:
         """A pod is gone."""
         self._pods.pop((pod.obj if isinstance(pod, Tombstone) else pod).uid, None)
 
+    def replaced(self, old: Any, new: Any) -> None:
+        """A pod changed; it may be another one of the same name."""
+        if old.uid != new.uid:
+            self.forget_pod(old)
+
     def forget_node(self, node: Any) -> None:
         """A node is gone."""
         self._nodes.pop((node.obj if isinstance(node, Tombstone) else node).metadata.name, None)

@@ -100,7 +100,7 @@ class Watches:
         self.pods: Informer[AnyPod] = factory.informer(bodies.of_pods(PODS, as_kept) if bodies else PODS)
         self.nodes: Informer[Node] = factory.informer(bodies.of_nodes(NODES) if bodies else NODES)
         if bodies:
-            self.pods.add_handler(on_delete=bodies.forget_pod)
+            self.pods.add_handler(on_update=bodies.replaced, on_delete=bodies.forget_pod)
             self.nodes.add_handler(on_delete=bodies.forget_node)
         self.written: dict[str, Informer[Kept[Any]]] = {
             kind: factory.informer(resource) for kind, resource in WRITTEN.items()
