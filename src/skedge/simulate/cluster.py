@@ -59,6 +59,12 @@ class Nominations:
     def add(self, pod: PlacedPod) -> None:
         self._pods.setdefault(pod.node_name, []).append(pod)
 
+    def remove(self, pod: PlacedPod) -> None:
+        left = self._pods[pod.node_name]
+        left.remove(pod)
+        if not left:
+            del self._pods[pod.node_name]
+
     def nominated_nodes(self) -> Iterable[str]:
         return self._pods
 

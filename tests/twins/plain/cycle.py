@@ -145,7 +145,10 @@ class Cycle:
         wanted = (self.pod.get("status") or {}).get("nominatedNodeName")
         found: dict[str, Json] = {}
         first = next((n for n in self.nodes if name(n) == wanted), None)
-        if first is not None and self._verdict_or_error(first) is None:
+        verdict = {} if first is None else self._verdict_or_error(first)
+        if first is not None and verdict:
+            found[name(first)] = verdict  # stays, even where the search does not come by again
+        if first is not None and verdict is None:
             feasible = [first]
             expected["nominatedNodeFits"] = True
         else:
