@@ -28,18 +28,48 @@ extended and other scalar resources by name. Resources the scheduler does not tr
 
 _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
-_shared: dict[Hashable, Any] = {}
-_SHARED_LIMIT: Final = 200_000
 T = TypeVar("T", bound=Hashable)
+
+
+class Shared:
+    """Values that many hold in common, by a key that says when they are equal.
+
+    What nobody asked for while `limit` others came is forgotten, so pods with labels of their own leave nothing behind.
+    """
+
+    __slots__ = ("_before", "_limit", "_recent")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._recent: dict[Hashable, Any] = {}
+        self._before: dict[Hashable, Any] = {}
+
+    def get(self, key: Hashable) -> Any:
+        found = self._recent.get(key)
+        if found is None:
+            found = self._before.get(key)
+            if found is not None:
+                self.put(key, found)
+        return found
+
+    def put(self, key: Hashable, value: Any) -> None:
+        if len(self._recent) >= self._limit:
+            self._recent, self._before = {}, self._recent
+        self._recent[key] = value
+
+    def __len__(self) -> int:
+        return len(self._recent.keys() | self._before.keys())
+
+
+_shared = Shared(20_000)
 
 
 def share(value: T) -> T:
     """The first equal value seen: placed pods of one Deployment hold the same request vector, ports and labels."""
-    found = _shared.get(value)
+    found: T | None = _shared.get(value)
     if found is None:
-        if len(_shared) >= _SHARED_LIMIT:
-            _shared.clear()
-        _shared[value] = found = value
+        _shared.put(value, value)
+        return value
     return found
 
 
@@ -50,13 +80,19 @@ def share_labels(labels: dict[str, str] | None) -> dict[str, str]:
     key = ("labels", tuple(labels.items()))
     found: dict[str, str] | None = _shared.get(key)
     if found is None:
-        if len(_shared) >= _SHARED_LIMIT:
-            _shared.clear()
-        _shared[key] = found = labels
+        _shared.put(key, labels)
+        return labels
     return found
 
 
 _NO_LABELS: Final[dict[str, str]] = {}
+_NO_CLAIM_STATUSES: Final[tuple[tuple[Any, ...], None]] = ((), None)
+_TOLD_CONDITION: Final = "DisruptionTarget"
+
+
+def _slim(conditions: tuple[PodCondition, ...]) -> tuple[PodCondition, ...]:
+    """What is read of the conditions of a pod with a node: their types and order, and all of that of a disruption."""
+    return share(tuple([each if each.type == _TOLD_CONDITION else PodCondition(type=each.type) for each in conditions]))
 
 
 def tracked(requests: dict[str, int]) -> Requests:
@@ -92,7 +128,7 @@ class Shape:
         self.memo: dict[str, Any] = {}
 
 
-_shapes: dict[Hashable, Shape] = {}
+_shapes = Shared(20_000)
 
 
 def shape_of(pod: Pod) -> Shape:
@@ -110,11 +146,10 @@ def shape_of(pod: Pod) -> Shape:
         parts.append(tuple(limits.items()) if limits else ())
         parts.append(container.ports)
     key = tuple(parts)
-    found = _shapes.get(key)
+    found: Shape | None = _shapes.get(key)
     if found is None:
-        if len(_shapes) >= _SHARED_LIMIT:
-            _shapes.clear()
-        _shapes[key] = found = Shape(pod, False)
+        found = Shape(pod, False)
+        _shapes.put(key, found)
     return found
 
 
@@ -236,6 +271,8 @@ class PodInfo:
     def claim_statuses(self) -> tuple[Any, ...]:
         """What the status says of resource claims made for the pod."""
         status = self.pod.status
+        if not status.resource_claim_statuses and status.extended_resource_claim_status is None:
+            return _NO_CLAIM_STATUSES
         return (status.resource_claim_statuses or (), status.extended_resource_claim_status)
 
     @property
@@ -278,7 +315,6 @@ class PlacedPod:
         "key",
         "labels",
         "limits",
-        "name",
         "namespace",
         "node_name",
         "node_requests",
@@ -303,32 +339,35 @@ class PlacedPod:
         meta, spec, status, shape = info.pod.metadata, info.pod.spec, info.pod.status, info.shape
         self.key = info.key
         self.uid = info.uid
-        self.namespace = info.namespace
-        self.name = info.name
-        self.node_name = node_name
+        self.namespace = share(info.namespace)
+        self.node_name = share(node_name)
         self.labels = share_labels(info.labels) if info.labels else _NO_LABELS
         self.priority = info.priority
         self.node_requests = shape.node_requests
         self.limits = shape.limits
         self.nonzero = shape.nonzero
         self.ports = shape.ports
-        self.scheduler_name = spec.scheduler_name
+        self.scheduler_name = share(spec.scheduler_name)
         self.resource_version = meta.resource_version
         self.nominated_node_name = status.nominated_node_name
         self.terminating = meta.deletion_timestamp is not None
         self.start_time = seconds(status.start_time) if status.start_time else None
         self.gated = bool(spec.scheduling_gates)
         self.generation = info.generation
-        self.claim_statuses = (status.resource_claim_statuses or (), status.extended_resource_claim_status)
+        self.claim_statuses = info.claim_statuses
         self.tolerations = share(spec.tolerations) if spec.tolerations else ()
         self.affinity_terms = info.affinity_terms
         self.volumes = info.volumes
         self.resource_claims = spec.resource_claims or ()
-        self.conditions = status.conditions or ()
+        self.conditions = _slim(status.conditions) if status.conditions else ()
         self.group = info.group
-        self.owner = meta.controller() if meta.owner_references else None
+        self.owner = share(meta.controller()) if meta.owner_references else None
         self.row = -1
         self.sequence = 0  # order of arrival on its node
+
+    @property
+    def name(self) -> str:
+        return self.key[len(self.namespace) + 1 :]
 
     def __repr__(self) -> str:
         return f"<PlacedPod {self.key} on {self.node_name}>"
