@@ -1,7 +1,8 @@
 """A cluster that does not keep still: random users, kubelets, a volume controller and a second scheduler, by a seed.
 
 Everything happens at a `MemoryServer`, by requests that a real one would get. The scheduler under test sees it through
-its watches only.
+its watches only. Left out is what the reference's hints sleep through as well (required terms with a namespace
+selector, several required terms of anti-affinity): there only the 5-minute flush wakes a pod.
 """
 
 from __future__ import annotations
@@ -148,7 +149,8 @@ class Churn:
             }
             kind = rng.choice(["podAffinity", "podAntiAffinity"])
             affinity = pod.json["spec"].setdefault("affinity", {}).setdefault(kind, {})
-            affinity.setdefault("requiredDuringSchedulingIgnoredDuringExecution", []).append(term)
+            preferred = affinity.setdefault("preferredDuringSchedulingIgnoredDuringExecution", [])
+            preferred.append({"weight": 10, "podAffinityTerm": term})
         return pod
 
     def _create_pod(self) -> None:
