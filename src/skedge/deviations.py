@@ -54,7 +54,8 @@ DEVIATIONS: Final = (
         _SCHEDULING,
         "Equal pods are answered from kept answers, not from batches",
         "gate `OpportunisticBatching`",
-        "Kept answers follow every change, so no hint is stored that could be out of date; the batch metrics stay 0.",
+        "Kept answers follow every change, so no hint is stored that could be out of date. The batch metrics "
+        "and the extension point `Sign` have no series.",
     ),
     Deviation(
         _SCHEDULING,
@@ -113,6 +114,12 @@ DEVIATIONS: Final = (
         "What contradicts is repaired and counted in `skedge_audit_*`. Upstream compares on SIGUSR2 "
         "only, and only tells.",
         "`Queue, cache and informers disagree`",
+    ),
+    Deviation(
+        _CLIENT,
+        "JSON is spoken with the API server",
+        "`clientConnection.contentType`, `clientConnection.acceptContentTypes`, `--kube-api-content-type`",
+        "The fields are read and shown, and change nothing: requests and answers are JSON.",
     ),
     Deviation(
         _CLIENT,
@@ -199,6 +206,22 @@ DEVIATIONS: Final = (
     ),
     Deviation(
         _SERVING,
+        "Metrics of work that does not exist here have no series",
+        "none",
+        "`workqueue_*` (reloading of certificates takes no queue), `scheduler_async_api_call_*` and "
+        "`scheduler_pending_async_api_calls` (all calls are asynchronous), `scheduler_resourceclaim_creates_total` and "
+        "`scheduler_dra_*` (no claims). `scheduler_goroutines` is always 0 for `Filter` and `Score`, which take no "
+        "worker.",
+    ),
+    Deviation(
+        _SERVING,
+        "The check `leaderElection` can fail",
+        "none",
+        "It fails when the leader has not renewed its lease for the lease's duration and 20 s. Upstream does not "
+        "connect the check with the election.",
+    ),
+    Deviation(
+        _SERVING,
         "No CBOR",
         "gate `CBORServingAndStorage`",
         "Upstream offers it behind the gate.",
@@ -209,6 +232,28 @@ DEVIATIONS: Final = (
         "`--emulated-version`",
         "It is validated and shown (`/statusz`, metrics); gates and behaviour stay those of 1.36.",
         "`is noted, behaviour is that of 1.`",
+    ),
+    Deviation(
+        _COMMAND,
+        "Some feature gates change nothing",
+        "gate `MatchLabelKeysInPodTopologySpread`, gate `MatchLabelKeysInPodTopologySpreadSelectorMerge`, "
+        "gate `NativeHistograms`, gate `NominatedNodeNameForExpectation`, gate `PodLevelResources`, "
+        "gate `RemoteRequestHeaderUID`, gate `SchedulerAsyncAPICalls`",
+        "They are validated and shown; what they switch is as by default.",
+        "`has no effect here`",
+    ),
+    Deviation(
+        _COMMAND,
+        "Flags of releases before 1.23 are read",
+        "`--policy-config-file`, `--policy-configmap`, `--algorithm-provider`, `--scheduler-name`, `--port`, "
+        "`--lock-object-name`",
+        "Upstream knows them no more. They are in no help text, and a Policy cannot be combined with `--config`.",
+    ),
+    Deviation(
+        _COMMAND,
+        "Go's settings are not logged",
+        "environment variables `GOGC`, `GOMAXPROCS`, `GOTRACEBACK`",
+        "They are not looked at, and upstream's line `Golang settings` is absent.",
     ),
 )
 

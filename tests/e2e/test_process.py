@@ -47,8 +47,8 @@ def configuration(text: str = "", *, elect: bool = False) -> KubeSchedulerConfig
 
 
 @asynccontextmanager
-async def running(url: str, config: KubeSchedulerConfiguration) -> AsyncIterator[SchedulerProcess]:
-    process = SchedulerProcess(config, servers.as_user(url, servers.SCHEDULER))
+async def running(url: str, config: KubeSchedulerConfiguration, **gates: bool) -> AsyncIterator[SchedulerProcess]:
+    process = SchedulerProcess(config, servers.as_user(url, servers.SCHEDULER), gates=FeatureGates(**gates))
     task = asyncio.create_task(process.run())
     try:
         yield process
@@ -124,6 +124,16 @@ async def test_a_small_profile_watches_little(text: str, extra: set[str]) -> Non
             await until(lambda: process.watches is not None and process.watches.handlers_synced)
         watched = {each.path.partition("?")[0].rpartition("/")[2] for each in proxy.requests if "watch" in each.path}
         assert watched == {"pods", "nodes", "namespaces"} | extra
+
+
+@pytest.mark.asyncio
+async def test_without_the_gate_the_first_state_is_listed() -> None:
+    async with servers.running("embedded") as url, RecordingProxy(url) as proxy:
+        async with running(proxy.url, configuration(ONE_RULE), WatchListClient=False) as process:
+            await until(lambda: process.watches is not None and process.watches.handlers_synced)
+        listed = {each.path.partition("?")[0] for each in proxy.requests if "watch=" not in each.path}
+        assert {"/api/v1/pods", "/api/v1/nodes"} <= listed
+        assert not [each.path for each in proxy.requests if "sendInitialEvents" in each.path]
 
 
 def events(proxy: RecordingProxy) -> list[Any]:

@@ -190,7 +190,7 @@ class SchedulerProcess:
             extenders = _connected(self.config.extenders, bodies, self._clients.may_change)
             for extender in extenders:
                 stack.push_async_callback(extender.close)
-            factory = InformerFactory(client, submit=inbox.submit)
+            factory = InformerFactory(client, submit=inbox.submit, watch_list=self.gates.enabled("WatchListClient"))
             watches = self.watches = Watches(factory, bodies)
             listers, patcher = TakenListers(), RestPatcher(client)
             scheduler = self.scheduler = build(

@@ -90,6 +90,12 @@ MutableCSINodeAllocatableCount NodeInclusionPolicyInPodTopologySpread PodObserve
 PodSchedulingReadiness SchedulerQueueingHints SidecarContainers VolumeAttributesClass
 """
 
+WITHOUT_EFFECT = """
+CBORServingAndStorage MatchLabelKeysInPodTopologySpread MatchLabelKeysInPodTopologySpreadSelectorMerge NativeHistograms
+NominatedNodeNameForExpectation OpportunisticBatching PodLevelResources RemoteRequestHeaderUID SchedulerAsyncAPICalls
+"""
+"""Gates that change what kube-scheduler does and nothing here: it behaves as by default, and says so."""
+
 DEPENDENCIES = {
     "DRADeviceBindingConditions": ("DRAResourceClaimDeviceStatus",),
     "GangScheduling": ("GenericWorkload",),

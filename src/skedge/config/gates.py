@@ -103,7 +103,12 @@ class FeatureGates:
         if problems := list(self._unmet()):
             self._given = before
             raise ConfigError(aggregate(problems))
-        return notes
+        return [*notes, *self._ineffective()]
+
+    def _ineffective(self) -> Iterator[str]:
+        for name in gate_table.WITHOUT_EFFECT.split():
+            if self.enabled(name) != GATES[name].default:
+                yield f"Feature gate {name}={_word(not GATES[name].default)} has no effect here"
 
     def _unmet(self) -> Iterator[str]:
         for name, needs in gate_table.DEPENDENCIES.items():

@@ -86,8 +86,16 @@ def test_notes():
     assert gates.set_from_string("SchedulerQueueingHints=true,KMSv1=true,OpportunisticBatching=false") == [
         "Setting GA feature gate SchedulerQueueingHints=true. It will be removed in a future release.",
         "Setting deprecated feature gate KMSv1=true. It will be removed in a future release.",
+        "Feature gate OpportunisticBatching=false has no effect here",
     ]
     assert not gates.enabled("OpportunisticBatching")
+
+
+def test_gates_that_change_nothing_say_so():
+    told = [f"Feature gate {name} has no effect here" for name in ("NativeHistograms=true", "PodLevelResources=false")]
+    assert FeatureGates().set_from_string("NativeHistograms=true,PodLevelResources=false") == told
+    assert "Feature gate PodLevelResources=false has no effect here" in FeatureGates().set_from_string("AllBeta=false")
+    assert FeatureGates().set_from_string("NativeHistograms=false,PodLevelResources=true") == []
 
 
 def test_whole_classes_and_explicit_entries():
