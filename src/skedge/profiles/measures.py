@@ -99,7 +99,11 @@ class CountedMeasures(Measures):
         self._score = counters(SCORE, (enabled.plugin for enabled in profile.score))
         kept = profile.kept_names
         order = [plugin.name in kept for plugin in profile.filter]
-        self._kept_first = order == sorted(order, reverse=True)
+        late = len(order) if all(order) else order[::-1].index(False)
+        early = order[: len(order) - late]
+        self._kept_first = early == sorted(early, reverse=True)
+        """Whether plugins with kept answers come before those that are asked every cycle, but for the `late` ones."""
+        self._late = frozenset(plugin.name for plugin in profile.filter[len(early) :])
         self._cycles = 0
         self._timed: Profile | None = None
 
@@ -163,21 +167,34 @@ class CountedMeasures(Measures):
         """Plugins are counted for every node that came as far as them."""
         now = self.point(FILTER, SUCCESS, start)
         every = self._profile.run_all_filters
-        if every or search.direct or search.visited is not None or not (self._kept_first or not search.reached):
+        asked = every or search.direct or search.visited is not None or not self._in_turn(search)
+        if asked:
             for name, count in _reached(search.evaluated_codes(), every=every):
                 self._filter[name].inc(count)
         else:
             standing = search.standing
             alive = standing.exists
-            for counter, stopped in zip(self._alike(search).filter, standing.stopped, strict=True):
-                counter.inc(alive)
+            counters = zip(self._alike(search).filter, standing.filters, standing.stopped, strict=True)
+            for counter, (plugin, _), stopped in counters:
+                counter.inc(search.alive if plugin.name in self._late and search.reached else alive)
                 alive -= stopped
-        if not every and (self._kept_first or search.visited is not None):
+        if not every and (not asked or search.visited is not None):
             for plugin, count in search.reached:
                 self._filter[plugin.name].inc(count)
         if search.diagnosis.crowded is not None:
             self._count_crowded(search, *search.diagnosis.crowded)
         return now
+
+    def _in_turn(self, search: Search) -> bool:
+        """Whether counts follow from how many rows each plugin stopped: kept answers first, and late ones idle."""
+        if not search.reached:
+            return True
+        standing = search.standing
+        idle = not any(
+            stopped and plugin.name in self._late
+            for (plugin, _), stopped in zip(standing.filters, standing.stopped, strict=True)
+        )
+        return self._kept_first and idle
 
     def _count_crowded(self, search: Search, rows: Ints, codes: Sequence[Codes]) -> None:
         """Where pods are nominated all plugins run with them first, and a second time only where that went well."""

@@ -13,7 +13,7 @@ import numpy as np
 from skedge.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE
 from skedge.profiles.diagnosis import CycleError
 from skedge.profiles.standing import Standing
-from skedge.snapshot.arith import Ints
+from skedge.snapshot.arith import Ints, for_each
 from skedge.snapshot.views import Bare, Rows
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _totals(search: Search, view: Any, start: float, parts: dict[str, Ints] | No
     for plugin, weight in profile.cycle_score:
         if plugin.name in search.skip_score:
             continue
-        raw = np.broadcast_to(plugin.score(state, search.pod, view), (len(rows),))
+        raw = for_each(plugin.score(state, search.pod, view), len(rows))
         part = _normalized(plugin.name, plugin.normalizer, raw) * weight
         total = total + part
         if parts is not None:
@@ -126,8 +126,8 @@ def _kept_scores(search: Search, view: Any, parts: dict[str, Ints] | None) -> In
 
 def _normalized(name: str, normalizer: Any, raw: Ints) -> Ints:
     scores: Ints = raw if normalizer is None else normalizer.apply(raw, normalizer.bounds(raw))
-    bad = (scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)
-    if bad.any():
+    if len(scores) and (scores.min() < MIN_NODE_SCORE or scores.max() > MAX_NODE_SCORE):
+        bad = (scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)
         raise CycleError(_invalid_score(name, int(scores[bad][0])))
     return scores
 

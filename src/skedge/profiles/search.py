@@ -27,7 +27,7 @@ from skedge.profiles.profile import Profile
 from skedge.profiles.sampling import Sampler, nodes_to_find
 from skedge.profiles.standing import Standing
 from skedge.profiles.trials import Trials
-from skedge.snapshot.arith import Bools, Ints
+from skedge.snapshot.arith import Bools, Ints, for_each
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.snapshot.views import DeltaView, Rows
@@ -74,6 +74,7 @@ class Search:
         """Codes of all rows by the plugins that are asked every cycle, as far as they were."""
         self.reached: list[tuple[Any, int]] = []
         """Those plugins, and how many rows came as far as them."""
+        self.alive = 0  # rows that all of them left
 
     # --- filters ------------------------------------------------------------------------------------------------------
 
@@ -210,6 +211,7 @@ class Search:
             reached.append((plugin, alive))
             mask = mask & (codes == 0)
             alive = int(np.count_nonzero(mask))
+        self.alive = alive
         changed = bool(others)
         crowded = self.crowded()
         if crowded:
@@ -228,7 +230,7 @@ class Search:
         """A filter's codes of all rows; one in node form is asked about the rows of the mask alone."""
         table, state, pod = self.table, self.state, self.pod
         if self.profile.run_all_filters or not getattr(plugin, "by_node", False):
-            return np.broadcast_to(plugin.filter(state, pod, Rows(table)), (table.size,))
+            return for_each(plugin.filter(state, pod, Rows(table)), table.size)
         codes = np.zeros(table.size, np.int64)
         rows = np.flatnonzero(mask)
         codes[rows] = plugin.filter(state, pod, Rows(table, rows))
@@ -330,7 +332,9 @@ class Search:
     def to_find(self, nodes: int) -> int:
         """How many feasible nodes of so many are enough."""
         profile = self.profile
-        return nodes_to_find(nodes, profile.percentage_of_nodes_to_score) if profile.score else min(nodes, 1)
+        if profile.score or profile.extended:
+            return nodes_to_find(nodes, profile.percentage_of_nodes_to_score)
+        return min(nodes, 1)
 
     def _filter_named(self, names: NodeNames, sampler: Sampler | None) -> None:
         """Only the nodes of these names (those that exist) are looked at; all others are absent."""

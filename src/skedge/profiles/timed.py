@@ -54,6 +54,7 @@ class TimedPlugin:
 
     def __init__(self, plugin: Any, record: Record, monotonic: Callable[[], float]) -> None:
         self._plugin = plugin
+        self.name: str = plugin.name
         for method, point in _POINTS.items():
             call = getattr(plugin, method, None)
             if call is not None:

@@ -41,6 +41,13 @@ def where(condition: Any, yes: Any, no: Any) -> Any:
     return yes if condition else no
 
 
+def for_each(value: Any, size: int) -> Ints:
+    """A value for each of so many rows: an array as it is, a plain value repeated."""
+    if isinstance(value, np.ndarray) and value.shape == (size,):
+        return value
+    return np.broadcast_to(value, (size,))
+
+
 def everywhere(condition: Any) -> bool:
     """Whether a condition holds for all rows."""
     return bool(condition.all()) if isinstance(condition, np.ndarray) else bool(condition)
