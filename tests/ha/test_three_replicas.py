@@ -203,7 +203,7 @@ async def test_one_leads_and_nothing_is_lost(seed: int, tmp_path: Path) -> None:
             await replica.look_after()
         feeding = asyncio.create_task(feed(session, rng, 40.0))
         until = time.monotonic() + 45.0
-        while time.monotonic() < until:
+        while time.monotonic() < until or len(acquisitions(log)) <= 4:
             leader = acquisitions(log)[-1][1]
             victim = replicas[leader if rng.random() < 0.75 else rng.randrange(3)]
             await disturb(victim, rng.choice(HOW), rng.uniform(0.3, 5.0))
@@ -220,6 +220,5 @@ async def test_one_leads_and_nothing_is_lost(seed: int, tmp_path: Path) -> None:
     assert set(bound.values()) == {1}, "bound twice"
     assert former_leaders_writes(log) == []
     assert max(gaps(log)) <= LEASE + 2.2 * RETRY + SLACK
-    assert len(acquisitions(log)) > 4
     assert set(codes) <= {0, 1, -signal.SIGKILL}
     assert not any("Traceback" in text for text in texts)
