@@ -140,6 +140,7 @@ def build_profiles(
             handle.table,
             percentage_of_nodes_to_score=percentage,
             sampler=sampler,
+            extended=any(each.filter_verb or each.prioritize_verb for each in config.extenders),
             run_all_filters=entry.run_all_filters,
         )
     return profiles

@@ -63,6 +63,7 @@ class Profile:
         *,
         percentage_of_nodes_to_score: int = 100,
         sampler: Sampler | None = None,
+        extended: bool = False,
         run_all_filters: bool = False,
         cache_bytes: int = 128 << 20,
     ) -> None:
@@ -70,6 +71,8 @@ class Profile:
         self.table = table
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.sampler = sampler
+        self.extended = extended
+        """Whether extenders filter or score: then one feasible node is never enough."""
         self.run_all_filters = run_all_filters
         self.measures: Measures = NOTHING
 

@@ -133,7 +133,10 @@ def test_no_sampler_unless_asked_for() -> None:
     assert not cluster_of(1).cache.table.node_observers
 
 
-NO_SCORES: dict[str, Any] = {"profiles": [{"plugins": {"score": {"disabled": [{"name": "*"}]}}}], "percentageOfNodesToScore": 50}
+NO_SCORES: dict[str, Any] = {
+    "profiles": [{"plugins": {"score": {"disabled": [{"name": "*"}]}}}],
+    "percentageOfNodesToScore": 50,
+}
 
 
 def test_without_score_plugins_the_first_node_is_taken() -> None:
@@ -145,6 +148,11 @@ def test_without_score_plugins_the_first_node_is_taken() -> None:
         (["n002", "n002"], 1, 0),
         (["n000", "n000"], 1, 1),
     ]
+
+
+def test_with_an_extender_one_node_is_not_enough() -> None:
+    cluster = cluster_of(3, **NO_SCORES, extenders=[{"urlPrefix": "http://x", "filterVerb": "filter"}])
+    assert searched(cluster) == (["n000", "n002"], 3, 0)
 
 
 def test_nominated_node_leaves_the_start_where_it_is() -> None:
