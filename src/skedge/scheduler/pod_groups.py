@@ -107,12 +107,19 @@ class GroupCycle:
         self._pauses = pauses
         self._first = first
         self.started = self._breathed = scheduler.clock.monotonic()
+        self._popped = [first]
         self.members: list[QueuedPodInfo] = []
         self.profile: Profile
 
     async def run(self) -> None:
         """All of it; whatever goes wrong, every member leaves by the failure handler."""
-        if not self._collect():
+        try:
+            found = self._collect()
+        except Exception as error:  # a bug here must not lose a pod that was popped
+            for queued in self._popped:
+                self._fail(queued, broke_off(self.scheduler, queued.pod, error))
+            return
+        if not found:
             return
         try:
             verdict = await self._decide()
@@ -137,7 +144,7 @@ class GroupCycle:
             text = f"error while retrieving pod group state: {missing}"
             self._fail(self._first, Failure(Status.from_error(PodGroupError(text)), None))
             return False
-        members = [self._first]
+        members = self._popped
         for other in list(state.unscheduled.values()):
             if other.key != pod.key:
                 queued = scheduler.queue.pop_specific_pod(other)

@@ -461,3 +461,24 @@ async def test_a_large_group_lets_sockets_breathe() -> None:
         assert turns >= 5
         await h.settle()
         assert len(placed(h)) == 20
+
+
+async def test_a_bug_while_collecting_loses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with groups() as h:
+        gang(h)
+        for i in range(3):
+            h.add_pod(member(f"p{i}"))
+        queue = h.scheduler.queue
+        pop = queue.pop_specific_pod
+
+        def breaks(pod: PodInfo) -> Any:
+            if len(list(queue.records())) and pod.name == "p2":
+                raise RuntimeError("no such luck")
+            return pop(pod)
+
+        monkeypatch.setattr(queue, "pop_specific_pod", breaks)
+        h.scheduler.run_slice()
+        monkeypatch.undo()
+        await h.settle(advance=60)
+        assert len(placed(h)) == 3
+        h.validate()
