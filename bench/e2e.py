@@ -19,6 +19,7 @@ from bench.objects import Change
 from bench.operations import Background, Batch, Run
 from bench.server import Objects, Server
 from bench.workloads import Workload
+from skedge.app.collector import calm
 from skedge.app.process import SchedulerProcess
 from skedge.config.types import KubeSchedulerConfiguration
 from skedge.snapshot.pods import PlacedPod, PodInfo
@@ -45,6 +46,7 @@ async def scheduling(
 
     def seen() -> None:
         if not ready.is_set():
+            calm()
             synced(process)
             ready.set()
 

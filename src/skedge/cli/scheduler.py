@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from skedge import names
-from skedge.app.collector import calm
+from skedge.app.collector import calm, make_rare
 from skedge.app.failures import reason
 from skedge.app.metrics import build_metrics, flag_values
 from skedge.app.plugin_files import enable, load_plugins
@@ -110,6 +110,7 @@ def _run(options: Options, gates: FeatureGates, version: str, signals: Signals, 
     metrics = build_metrics(options, gates, _read)
 
     async def main() -> int:
+        make_rare()
         for warning in await use_policy(done, client_config, gates, user_agent=f"{names.COMPONENT_NAME}/{version}"):
             log.warning(warning)
         process = SchedulerProcess(
