@@ -51,11 +51,18 @@ class Diagnosis:
         self.rows: Ints = NO_ROWS  # nodes that were looked at
         self.filters: list[Codes] = []
         self.every = False  # every plugin has its say about a node, not only the first that rejects it
-        self.explicit: dict[int, Status] = {}  # statuses that are in no codes (extenders)
+        self.explicit: dict[int, Status] = {}  # statuses that are in no codes (extenders, a nominated node)
         self.crowded: tuple[Ints, list[Codes]] | None = None  # rows as if nominated pods were there: these come first
         self.post_filter_message = ""
         self.trials: Any = None  # while PostFilter runs: the search, for dry runs
         self._groups: list[Group] | None = None
+
+    def start_anew(self, keep: bool) -> None:
+        """Forgets what was said of the nominated node, which was looked at first; with `keep` only the codes: its
+        status stays, where the search does not come by that node again."""
+        if keep and self.filters:
+            self.explicit |= {int(row): group.status for group in self._find_groups() for row in group.rows}
+        self.filters, self.crowded = [], None
 
     def groups(self) -> list[Group]:
         """Rejected nodes, grouped by plugin and reasons; each node once, under the first plugin that rejected it.

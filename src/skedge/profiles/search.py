@@ -104,7 +104,7 @@ class Search:
                     return
             start = measures.now()
             self.direct = False
-            self.diagnosis.filters = []
+            self.diagnosis.start_anew(keep=names is not None)
             if names is not None:
                 self._filter_named(names, sampler)
             elif order is None:
@@ -237,10 +237,7 @@ class Search:
         return codes
 
     def _codes_where_asked(self, plugin: Any, others: list[Codes]) -> Ints:
-        """Codes of a filter that has none for some row: it is asked about the nodes that no filter before it rejects.
-
-        All other rows have 0. Raises PluginError where such a node has no answer.
-        """
+        """Codes of a filter that has none for some row: it is asked about nodes that no filter before it rejects."""
         rows = np.flatnonzero(self.table.exists)
         before = itertools.takewhile(lambda other: other is not plugin, self.profile.filter)
         earlier = () if self.profile.run_all_filters else {each.name for each in before}

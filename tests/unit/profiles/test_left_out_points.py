@@ -131,3 +131,18 @@ def test_a_pod_there_whose_volumes_cannot_be_told_ends_the_cycle() -> None:
 def test_unless_its_node_is_rejected_before() -> None:
     search = decided(ephemeral_case(taint=True), claiming())
     assert [search.table.names[row] for row in search.rows] == ["fine"]
+
+
+def test_what_was_said_of_the_nominated_node_stays() -> None:
+    """It is looked at first, though the search is narrowed to other names afterwards."""
+    cluster = Cluster()
+    for name in ("a", "b", "c"):
+        cluster.cache.add_node(make_node(name).capacity(cpu="0").obj())
+    pod = make_pod("p").req(cpu="1").nominated("c")
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    pod.json["spec"]["affinity"] = {"nodeAffinity": required}
+    assert decided(cluster, pod.obj()).diagnosis.message(post_filter=False) == (
+        "0/3 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector, "
+        "1 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    )
