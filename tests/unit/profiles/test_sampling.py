@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import heapq
 import json
+import random
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skedge.config.load import decode
@@ -174,3 +175,49 @@ def test_names_narrowed_by_prefilter_move_the_start() -> None:
         }
     }
     assert searched(cluster, pod)[1:] == (2, 2)
+
+
+@given(seed=st.integers(0, 100_000))
+@settings(max_examples=25, deadline=None)
+def test_a_part_of_what_a_whole_search_finds(seed: int) -> None:
+    """Against a walk over the nodes one by one, with what a search of all nodes says of each."""
+    rng = random.Random(seed)
+    cluster = cluster_of(0, percentageOfNodesToScore=rng.choice([1, 60, 90]))
+    for i in range(rng.randrange(101, 180)):
+        node = make_node(f"n{i:03}").zone(rng.choice(["a", "b", "c"])).capacity(cpu=rng.choice(["1", "2"]))
+        cluster.add_node((node.taint("t") if rng.random() < 0.15 else node).obj())
+    profile = cluster.profiles["default-scheduler"]
+    sampler = profile.sampler
+    assert sampler is not None
+    for i in range(6):
+        pod = make_pod(f"p{i}").req(cpu="1").label(app="x").priority(5)
+        if rng.random() < 0.5:
+            pod.spread("topology.kubernetes.io/zone", {"app": "x"})
+        if rng.random() < 0.3:
+            promised = make_pod(f"promised{i}").req(cpu="1").priority(9).nominated(f"n{rng.randrange(100):03}")
+            cluster.add_pod(promised.obj())
+        order, profile.sampler = sampler.rows(), None
+        whole = Search(profile, pod.info(), cluster.nominator)
+        whole.run()
+        profile.sampler = sampler
+        some = Search(profile, pod.info(), cluster.nominator)
+        some.run()
+        enough, fits = some.to_find(len(order)), set(whole.rows.tolist())
+        found: list[int] = []
+        visited = 0
+        for row in order.tolist():
+            if row in fits and len(found) == enough:
+                break
+            visited += 1
+            if row in fits:
+                found.append(row)
+        assert some.rows.tolist() == found
+        assert some.evaluated_nodes == visited
+        if not found:
+            assert some.diagnosis.message() == whole.diagnosis.message()
+            continue
+        totals = dict(zip(whole.rows.tolist(), whole.scores().tolist(), strict=True)) if fits == set(found) else None
+        if totals is not None and len(found) > 1:
+            assert some.scores().tolist() == [totals[row] for row in found]
+        chosen = some.table.names[some.rows[heap_root(some.scores())]] if len(found) > 1 else some.table.names[found[0]]
+        cluster.cache.assume_pod(pod.info(), chosen)
