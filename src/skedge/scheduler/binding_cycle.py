@@ -90,7 +90,7 @@ def start_binding(scheduler: Scheduler, decision: Decision) -> None:
     if waiting is not None or (isinstance(work, PreBindWork) and work.groups):
         scheduler.dispatcher.wait_apart(job)
     else:
-        scheduler.dispatcher.bind(job)
+        scheduler.dispatcher.bind(job, decision.pod.priority)
 
 
 async def bind(

@@ -1,7 +1,8 @@
 """Work that waits for the API server: bindings and status patches, many at a time and bounded.
 
-A fixed number of workers takes jobs in order, so a pod costs no task of its own. `has_room` is the backpressure: while
-too much is unfinished no pod is popped, so that a high-priority pod never stands behind a wall of decided ones.
+A fixed number of workers takes jobs, so a pod costs no task of its own: those of pods with a higher priority first, and
+equal ones in order, so that what is said about one pod stays in order. `has_room` is the backpressure: while too much
+is unfinished no pod is popped, so that a high-priority pod never stands behind a wall of decided ones.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from heapq import heappop, heappush
+from itertools import count
 
 from skedge.telemetry.logs import get_logger
 
@@ -24,7 +27,8 @@ class Dispatcher:
     def __init__(self, connections: int = 48, per_connection: int = 4) -> None:
         self._connections = connections
         self.limit = connections * per_connection
-        self._jobs: deque[tuple[Job, bool]] = deque()
+        self._jobs: list[tuple[int, int, Job, bool]] = []  # a heap: (-priority, ticket, job, whether it is a binding)
+        self._tickets = count()
         self._idle: deque[asyncio.Future[None]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._working = 0
@@ -42,14 +46,14 @@ class Dispatcher:
         for i in range(self._connections):
             self._spawn(self._work(), f"dispatcher-{i}")
 
-    def bind(self, job: Job) -> None:
-        """Queues a binding."""
+    def bind(self, job: Job, priority: int = 0) -> None:
+        """Queues a binding of a pod of this priority."""
         self.unfinished_bindings += 1
-        self._put(job, True)
+        self._put(job, priority, True)
 
-    def call(self, job: Job) -> None:
-        """Queues any other call."""
-        self._put(job, False)
+    def call(self, job: Job, priority: int = 0) -> None:
+        """Queues any other call, about a pod of this priority."""
+        self._put(job, priority, False)
 
     def wait_apart(self, job: Job) -> None:
         """A binding that may wait long (Permit, PreBind) gets a task of its own, and takes no room: it may be waiting
@@ -68,8 +72,8 @@ class Dispatcher:
             self._drained.clear()
             await self._drained.wait()
 
-    def _put(self, job: Job, binding: bool) -> None:
-        self._jobs.append((job, binding))
+    def _put(self, job: Job, priority: int, binding: bool) -> None:
+        heappush(self._jobs, (-priority, next(self._tickets), job, binding))
         while self._idle:
             worker = self._idle.popleft()
             if not worker.done():
@@ -80,7 +84,7 @@ class Dispatcher:
         loop = asyncio.get_running_loop()
         while True:
             while self._jobs:
-                job, binding = self._jobs.popleft()
+                _, _, job, binding = heappop(self._jobs)
                 self._working += 1
                 try:
                     await self._run(job, binding)

@@ -206,7 +206,7 @@ class Scheduler:
         async def job() -> None:
             await self.patch_status_now(pod, patch)
 
-        self.dispatcher.call(job)
+        self.dispatcher.call(job, pod.priority)
 
     async def patch_status_now(self, pod: PodInfo, patch: Mapping[str, Any]) -> None:
         try:
