@@ -150,9 +150,9 @@ class Auditor:
         for key in list(self._pods.keys()):
             yield from self._check_pod(key)
             yield None
-        for pod in list(self._cache.pods()):
-            yield self._check_cached(pod)
-        for place, record in list(self._queue.records()):
+        records = list(self._queue.records())
+        yield None
+        for place, record in records:
             yield self._check_record(place, record)
         yield from self._check_nodes()
         yield from self._check_nominations()
@@ -178,6 +178,8 @@ class Auditor:
             elif cached is not pod:
                 how = f"is cached on {cached.node_name} at version {cached.resource_version}"
                 yield _found("stale", key, f"{how}, is {pod.resource_version}", partial(self._rebuild, pod))
+            elif self._astray(cached):
+                yield _found("stale", key, f"is not on the row of {pod.node_name}", partial(self._rebuild, pod))
         elif pod.scheduler_name in self._scheduler.profiles:
             yield from self._check_pending(pod, record, cached)
         elif record is not None:
@@ -200,21 +202,16 @@ class Auditor:
             versions = f"waits as version {record.pod.resource_version}, is {pod.resource_version}"
             yield _found("stale", key, versions, partial(self._queue.update, record.pod, pod))
 
-    def _check_cached(self, cached: PlacedPod) -> _Found | None:
-        uid = cached.uid
-        if self._cache.find_pod(uid) is not cached:
-            return None  # changed since the round began
-        known = self._pods.get(cached.key)
-        if known is None or known.uid != uid:
-            if self._scheduler.waiting.get(uid) is not None:
-                return None  # its wait was ended, and it is about to be forgotten
-            return _found("ghost", cached.key, f"is cached on {cached.node_name}", partial(self._drop, cached))
+    def _astray(self, cached: PlacedPod) -> bool:
         table = self._cache.table
-        if table.names[cached.row] != cached.node_name or table.pods[cached.row].get(uid) is not cached:
-            return _found(
-                "stale", cached.key, f"is not on the row of {cached.node_name}", partial(self._rebuild, cached)
-            )
-        return None
+        return table.names[cached.row] != cached.node_name or table.pods[cached.row].get(cached.uid) is not cached
+
+    def _check_cached(self, cached: PlacedPod) -> _Found | None:
+        """Whether the informer knows a pod on a row. One whose wait was ended is about to be forgotten."""
+        known = self._pods.get(cached.key)
+        if (known is not None and known.uid == cached.uid) or self._scheduler.waiting.get(cached.uid) is not None:
+            return None
+        return _found("ghost", cached.key, f"is cached on {cached.node_name}", partial(self._drop, cached))
 
     def _check_record(self, place: Place, record: QueuedPodInfo) -> _Found | None:
         if place is Place.IN_FLIGHT:
@@ -253,6 +250,11 @@ class Auditor:
             cached = table.node(name)
             if cached is not None and self._nodes.get(name) is None:
                 yield _found("ghost", name, "is a cached node", partial(handlers.node_deleted, cached))
+            row = table.row_of.get(name)
+            for pod in [] if row is None else list(table.pods[row].values()):
+                ghost = self._check_cached(pod)
+                if ghost is not None:
+                    yield ghost
             yield self._check_sums(name)
 
     def _check_sums(self, name: str) -> _Found | None:
@@ -288,7 +290,7 @@ class Auditor:
         now, cycle = queue.now(), queue.scheduling_cycle
         waits: str | None = None
         flying: dict[tuple[str, int], float] = {}
-        for place, record in queue.records():
+        for place, record in list(queue.records()):
             if place is Place.ACTIVE:
                 waits = waits or record.key
             elif place in (Place.BACKOFF, Place.ERROR_BACKOFF):

@@ -35,6 +35,7 @@ from skedge.config.types import KubeSchedulerConfiguration
 from skedge.framework.handle import Listers
 from skedge.framework.ports import Extender, PodGone, Ports
 from skedge.plugins.registry import Factory
+from skedge.scheduler.auditor import Auditor
 from skedge.scheduler.event_handlers import Watcher
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.telemetry.hooks import SchedulerHooks
@@ -282,13 +283,5 @@ class Harness:
         scheduler = self.scheduler
         scheduler.cache.validate()
         scheduler.queue.validate()
-        cached = {pod.key for pod in scheduler.cache.pods()}
-        for key, pod in self.store.items():
-            queued = scheduler.queue.find(key) is not None
-            if isinstance(pod, PlacedPod):
-                assert key in cached, f"{key} has a node and is not in the cache"
-                assert not queued, f"{key} has a node and is in the queue"
-            elif pod.scheduler_name in scheduler.profiles:
-                assert queued or key in cached, f"{key} is lost"
-                assert not (queued and key in cached), f"{key} is in the queue and in the cache"
-        assert cached <= set(self.store), f"pods that are gone: {cached - set(self.store)}"
+        findings = Auditor(scheduler, self.store, self.nodes).detect()
+        assert not findings, "; ".join(map(str, findings))
