@@ -25,6 +25,7 @@ PODS: Final = "pods"
 
 DEFAULT_MILLI_CPU: Final = 100
 DEFAULT_MEMORY: Final = 200 * 1024 * 1024
+DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 NONZERO_DEFAULTS: Final[Mapping[str, int]] = {CPU: DEFAULT_MILLI_CPU, MEMORY: DEFAULT_MEMORY}
 """What scoring counts for a container that does not name the resource."""
 
@@ -67,7 +68,7 @@ def is_tracked(name: str) -> bool:
 
 def is_dra_extended(name: str) -> bool:
     """A resource that dynamic allocation may provide."""
-    return is_extended(name) or name.startswith("deviceclass.resource.kubernetes.io/")
+    return is_extended(name) or name.startswith(DEVICE_CLASS_PREFIX)
 
 
 def is_pod_level(name: str) -> bool:

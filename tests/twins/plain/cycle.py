@@ -313,6 +313,10 @@ class Cycle:
 
     def scores(self, feasible: Sequence[Json]) -> Json:
         found: dict[str, Json] = {name(n): {} for n in feasible}
+        if "NodeAffinity" in self.lists["preScore"]:  # runs whether it scores or not
+            preferred = node_affinity(self.pod).get(PREFERRED) or []
+            if any(has_bad_expression(t["preference"]) for t in preferred if t["weight"]):
+                raise CycleFailed("bad preferred term")
         for plugin, _ in self.lists["score"]:
             if plugin in PRE_SCORED and plugin not in self.lists["preScore"]:
                 raise CycleFailed("score without pre-score")
@@ -343,8 +347,6 @@ class Cycle:
             own = node_affinity(pod).get(PREFERRED) or []
             if not added and not own:
                 return None
-            if any(has_bad_expression(t["preference"]) for t in own if t["weight"]):
-                raise CycleFailed("bad preferred term")
             raw = [sum(t["weight"] for t in (*own, *added) if node_term_matches(t["preference"], n)) for n in feasible]
             return _scaled(raw)
         if plugin == "NodeResourcesFit":

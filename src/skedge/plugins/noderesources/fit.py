@@ -9,7 +9,8 @@ from typing import Any
 from skedge import names
 from skedge.api.core import Node
 from skedge.api.quantity import milli_value, value
-from skedge.api.requests import is_extended
+from skedge.api.requests import DEVICE_CLASS_PREFIX, is_extended
+from skedge.api.resource import DeviceClass
 from skedge.api.scheduling import PodGroup
 from skedge.config.plugin_args import NodeResourcesFitArgs
 from skedge.framework import events
@@ -139,14 +140,18 @@ class NodeResourcesFit:
         return int(scorers.average(scores, 0))
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        return (
+        found = [
             ClusterEventWithHint(
                 ClusterEvent(events.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN), self.after_pod_change
             ),
             ClusterEventWithHint(
                 ClusterEvent(events.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE), self.after_node_change
             ),
-        )
+        ]
+        if self._handle is not None and self._handle.gates.enabled("DRAExtendedResource"):
+            of_classes = ClusterEvent(events.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
+            found.append(ClusterEventWithHint(of_classes, self.after_device_class_change))
+        return found
 
     def after_pod_change(
         self, pod: PodInfo, old: PodInfo | PlacedPod | None, new: PodInfo | PlacedPod | None
@@ -175,6 +180,13 @@ class NodeResourcesFit:
         before = _allocatable(old)
         grown = [name for name, amount in pod.requests if amount] + [PODS]
         return QueueingHint(any(offered.get(name, 0) > before.get(name, 0) for name in grown))
+
+    def after_device_class_change(self, pod: PodInfo, old: DeviceClass | None, new: DeviceClass) -> QueueingHint:
+        requested = {name for name, amount in pod.requests if amount}
+        extended = new.spec.extended_resource_name
+        if old is None:
+            return QueueingHint(bool(requested & {DEVICE_CLASS_PREFIX + new.metadata.name, extended}))
+        return QueueingHint(extended != old.spec.extended_resource_name and extended in requested)
 
     def sign(self, pod: PodInfo) -> tuple[dict[str, Any], Status]:
         return {"v1.Pod.Spec.ContainerRequestsAndOverheads()": dict(pod.requests)}, SUCCESS
