@@ -295,10 +295,10 @@ class SchedulerProcess:
 
     async def _lead_or_schedule(self, built: _Built) -> int:
         election, scheduler = self.election, built.scheduler
-        if election is None or not self.config.delay_cache_until_active:
-            await self._sync(built)
         if self.serving is not None:
             await self.serving.started.wait()  # a process that cannot serve must not lead
+        if election is None or not self.config.delay_cache_until_active:
+            await self._sync(built)
         if election is None:
             log.warning("Leader election is off: see to it that no other scheduler serves the same pods")
             self._synced()
@@ -307,7 +307,8 @@ class SchedulerProcess:
 
         async def lead() -> None:
             try:
-                await self._sync(built)
+                if self.config.delay_cache_until_active:
+                    await self._sync(built)
                 self._synced()
                 await self._schedule(built)
             finally:
