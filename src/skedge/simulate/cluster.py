@@ -16,6 +16,7 @@ from skedge.api.core import Node, Pod
 from skedge.api.decode import KINDS
 from skedge.assembly import build_profiles, registry
 from skedge.cache.cache import Cache
+from skedge.cache.pod_groups import PodGroups
 from skedge.clock import VirtualClock
 from skedge.config.defaults import default_configuration
 from skedge.config.gates import FeatureGates
@@ -98,6 +99,8 @@ class Cluster:
             ports=None,
             nominator=self.nominator,
         )
+        if self.gates.enabled("GenericWorkload"):
+            handle.pod_groups = self.cache.groups = PodGroups()
         self.config = config or default_configuration(self.gates)
         self.profiles: dict[str, Profile] = build_profiles(
             self.config, registry(out_of_tree, legacy=self.config.legacy_plugins), handle
@@ -130,6 +133,8 @@ class Cluster:
             self.cache.add_pod(PlacedPod(info, pod.spec.node_name))
         else:
             self.pods[info.key] = info
+            if self.cache.groups is not None:
+                self.cache.groups.put(info)
             if info.nominated_node_name:
                 self.nominator.add(PlacedPod(info, info.nominated_node_name))
 
