@@ -16,7 +16,7 @@ from skedge.framework.status import Code, PluginError, Status
 from skedge.framework.workloads import Placement, PlacementNormalizer
 from skedge.profiles.search import CycleError
 from skedge.scheduler.pod_group_status import PodGroupError
-from skedge.scheduler.pod_groups import Fate, Verdict
+from skedge.scheduler.pod_group_verdict import Fate, Verdict
 from skedge.scheduler.scheduling_cycle import EVERYWHERE, Scope
 
 if TYPE_CHECKING:

@@ -10,15 +10,16 @@ for good. The cycle waits where extenders are asked, and pauses when it is long;
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Final
 
 from skedge.framework.status import Code, Status
 from skedge.profiles.profile import Profile
 from skedge.queue.queued_pod import QueuedPodInfo
 from skedge.scheduler import extended_cycle, scheduling_cycle
+from skedge.scheduler.pod_group_placements import best_placement
 from skedge.scheduler.pod_group_status import PodGroupError, tell_group
+from skedge.scheduler.pod_group_verdict import Fate, Trial, Verdict
 from skedge.scheduler.quiet_terms import QuietTerms
 from skedge.scheduler.scheduling_cycle import (
     EVERYWHERE,
@@ -45,48 +46,6 @@ SLICE: Final = 0.005
 """Seconds after which a group pauses."""
 UNSCHEDULABLE: Final = "pod group is unschedulable"
 PREEMPTING: Final = "pod group is waiting for preemption to complete"
-
-
-class Fate(Enum):
-    """What trying came to for one member."""
-
-    FITS = "feasible"
-    PREEMPTS = "requires preemption"
-    REJECTED = "infeasible"
-    ERROR = "error"
-
-
-class Trial(NamedTuple):
-    """One member: its fate, the choice behind it, how it failed, and what Permit said."""
-
-    queued: QueuedPodInfo
-    fate: Fate
-    choice: Choice | None
-    failure: Failure | None
-    permit: str = ""
-
-
-class Verdict:
-    """What trying came to for the whole group."""
-
-    def __init__(self, status: Status, trials: Sequence[Trial] = (), *, waiting: bool = False) -> None:
-        self.status = status
-        self.trials = list(trials)
-        self.waiting = waiting
-        """Victims are on their way out; afterwards the group may fit."""
-
-    @property
-    def result(self) -> str:
-        """The label of the metrics."""
-        if self.status.ok:
-            return "scheduled"
-        if self.waiting:
-            return "waiting_on_preemption"
-        return "unschedulable" if self.status.rejected else "error"
-
-    @property
-    def usable(self) -> bool:
-        return self.status.ok or self.waiting
 
 
 def run_now(cycle: Coroutine[Any, Any, None]) -> None:
@@ -178,8 +137,6 @@ class GroupCycle:
     async def _decide(self) -> Verdict:
         if not self.profile.placement_generate:
             return await self.try_on()
-        from skedge.scheduler.pod_group_placements import best_placement
-
         return await best_placement(self)
 
     async def try_on(self, scope: Scope = EVERYWHERE) -> Verdict:

@@ -23,7 +23,8 @@ from skedge.stores.store import Store
 
 if TYPE_CHECKING:
     from skedge.api.policy import PodDisruptionBudget
-    from skedge.scheduler.pod_groups import GroupCycle, Verdict
+    from skedge.scheduler.pod_group_verdict import Verdict
+    from skedge.scheduler.pod_groups import GroupCycle
     from skedge.scheduler.scheduler import Scheduler
 
 NOT_REGISTERED: Final = "default preemption plugin is not registered, workload aware preemption is disabled"

@@ -18,7 +18,8 @@ from skedge.framework.state import CycleState
 from skedge.framework.status import SUCCESS, Code, Status
 from skedge.plugins.gang_scheduling import NOT_APPEARED, NOT_SCHEDULED
 from skedge.queue.pending import Place
-from skedge.scheduler.pod_groups import Fate, GroupCycle
+from skedge.scheduler.pod_group_verdict import Fate
+from skedge.scheduler.pod_groups import GroupCycle
 from skedge.scheduler.scheduling_cycle import WAITING
 from skedge.snapshot.pods import PodInfo
 from skedge.testing.builders import make_node, make_pod
