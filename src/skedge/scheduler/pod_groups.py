@@ -35,12 +35,9 @@ from skedge.scheduler.scheduling_cycle import (
     undo,
 )
 from skedge.snapshot.pods import PodInfo
-from skedge.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from skedge.scheduler.scheduler import Scheduler
-
-log = get_logger(__name__)
 
 SLICE: Final = 0.005
 """Seconds after which a group pauses."""
