@@ -6,6 +6,7 @@ Upstream: `cmd/kube-scheduler/app/server.go`.
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 import traceback
 from collections.abc import Coroutine, Sequence
@@ -44,12 +45,12 @@ def run(argv: Sequence[str]) -> int:
     try:
         options = parse_options(argv)
         if options.help:
-            print(help_text())
+            print(help_text(width=_width()))
             return 0
         gates, notes = feature_gates(options)
         version = reported_version(options)
     except UsageError as error:
-        print(usage_text(), file=sys.stderr)
+        print(usage_text(width=_width()), file=sys.stderr)
         print(f"Error: {error}", file=sys.stderr)
         return 1
     except ConfigError as error:
@@ -80,6 +81,11 @@ def run(argv: Sequence[str]) -> int:
         return 1
     finally:
         handler.flush()
+
+
+def _width() -> int:
+    """That of the terminal, 0 if output goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
 def _log_to(options: Options) -> StreamsHandler:
@@ -129,6 +135,8 @@ def _run(options: Options, gates: FeatureGates, version: str, signals: Signals, 
         if options.write_config_to:
             await process.check()
             _write(options.write_config_to, to_yaml(done.config))
+            if done.config.legacy_plugins:
+                log.warning("It names plugins of a legacy Policy or provider, and --config does not take those")
             log.info("Wrote configuration", file=options.write_config_to)
             return 0
         if log.v(2):

@@ -13,6 +13,9 @@ import msgspec
 from skedge.config.fields import ConfigError, go_quote
 from skedge.config.flag_values import Kind
 
+_ROOM = 24
+"""Columns that a wrapped text needs at least."""
+
 
 class UsageError(ConfigError):
     """A command line that cannot be read; the caller shows usage and the message, and exits with 1."""
@@ -130,13 +133,16 @@ def sections(flags: Sequence[Flag], titles: Sequence[str], width: int = 0) -> st
 def _block(flags: Sequence[Flag], width: int) -> str:
     heads = [_head(flag) for flag in flags]
     column = max(map(len, heads)) + 3
-    room = width - column if width - column >= 24 else 0
+    below = 0 < width < column + _ROOM  # too narrow for two columns: usage stands under its flag
+    if below:
+        column = 16
     lines = []
     for flag, head in zip(flags, heads, strict=True):
         usage = flag.usage + _default(flag)
-        parts = textwrap.wrap(usage, room, break_on_hyphens=False) if room else [usage]
-        lines.append(head.ljust(column) + parts[0])
-        lines += [" " * column + part for part in parts[1:]]
+        room = width - column
+        parts = textwrap.wrap(usage, room, break_on_hyphens=False) if room >= _ROOM else [usage]
+        first = [head] if below else [head.ljust(column) + parts.pop(0)]
+        lines += [*first, *(" " * column + part for part in parts)]
     return "\n".join(lines) + "\n"
 
 
