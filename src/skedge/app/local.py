@@ -61,7 +61,7 @@ async def control_plane(
                 await process.wait()
                 await drain
                 said = b"".join(errors).decode(errors="replace").strip().splitlines()
-                raise LocalError(said[-1] if said else "the control plane ended without a word")
+                raise LocalError(said[-1].removeprefix("Error: ") if said else "the control plane ended without a word")
             yield Local(line.split()[1], path, load_kubeconfig(path))
         finally:
             if process.returncode is None:

@@ -9,15 +9,14 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
+from skedge.cli.arguments import Parser
 from skedge.cli.describe import Argument, Described, Option, describe
 
 PROGRAMS: Final = ("skedge", "kube-scheduler")
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="skedge completion", description="Prints a completion script: source <(skedge completion bash)"
-    )
+    made = Parser(prog="skedge completion", description="Prints a completion script: source <(skedge completion bash)")
     made.add_argument("shell", choices=tuple(_SHELLS), help="the shell the script is for")
     return made
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 import yaml
 
 from skedge import names
+from skedge.cli.arguments import Parser
 from skedge.config import documents
 from skedge.config.complete import check
 from skedge.config.defaults import default_configuration, set_defaults
@@ -27,11 +28,11 @@ from skedge.config.legacy.policy import decode_policy
 from skedge.config.plugin_args import PLUGIN_ARGS
 from skedge.config.types import KubeSchedulerConfiguration, PluginConfig, Profile
 
-NOT_V1: Final = "has no name in a v1 configuration; it runs with --policy-config-file only"
+NOT_V1: Final = "has no name in a v1 configuration; it runs with --policy-config-file or --algorithm-provider only"
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="skedge convert-policy", description="Prints the v1 configuration of a Policy.")
+    made = Parser(prog="skedge convert-policy", description="Prints the v1 configuration of a Policy.")
     made.add_argument("file", metavar="FILE", help="Policy or v1alpha1 configuration, YAML or JSON; - is stdin")
     made.add_argument(
         "--scheduler-name", default=names.DEFAULT_SCHEDULER_NAME, metavar="NAME", help="name of the profile"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from skedge.app import local
+from skedge.cli.arguments import Parser
 from skedge.cli.manifests import ManifestError, create_all, default_manifests, read_manifests
 from skedge.cli.scheduler import run_loop
 from skedge.client.errors import ClientError
@@ -24,7 +25,7 @@ PAUSE: Final = 0.1
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="skedge demo", description=__doc__.split(":", 1)[1].strip())
+    made = Parser(prog="skedge demo", description=__doc__.split(":", 1)[1].strip())
     made.add_argument("--nodes", default="10", metavar="N", help="fake nodes, as for `skedge up`")
     made.add_argument("manifests", nargs="*", type=Path, help="YAML files (default: the examples)")
     return made

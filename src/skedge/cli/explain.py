@@ -17,6 +17,7 @@ import yaml
 
 from skedge.api.decode import KINDS
 from skedge.app.watches import UNFINISHED, WATCHED
+from skedge.cli.arguments import Parser
 from skedge.cli.scheduler import run_loop
 from skedge.client.clientconfig import ClientConfig, load_kubeconfig
 from skedge.client.errors import ClientError, NotFound
@@ -47,7 +48,7 @@ class Setup(NamedTuple):
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="skedge explain", description=__doc__)
+    made = Parser(prog="skedge explain", description=__doc__)
     made.add_argument("pod", nargs="+", metavar="POD", help="pod NAMESPACE/NAME, or only NAMESPACE/NAME or NAME")
     made.add_argument("-n", "--namespace", default="", metavar="NAME", help="namespace of a pod given by name alone")
     made.add_argument(

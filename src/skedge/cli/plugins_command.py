@@ -10,6 +10,7 @@ import msgspec
 
 from skedge import names
 from skedge.assembly import registry
+from skedge.cli.arguments import Parser
 from skedge.cli.tables import columns
 from skedge.config.defaults import default_configuration
 from skedge.config.legacy.registry import legacy_names
@@ -32,7 +33,7 @@ class Entry(msgspec.Struct, rename="camel"):
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="skedge plugins", description="The plugins, and where they take part.")
+    made = Parser(prog="skedge plugins", description="The plugins, and where they take part.")
     made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="form of the answer")
     return made
 

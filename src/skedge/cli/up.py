@@ -12,6 +12,7 @@ from pathlib import Path
 
 from skedge.app import local
 from skedge.app.plugin_files import load_plugins
+from skedge.cli.arguments import Parser, port
 from skedge.cli.scheduler import run_loop
 from skedge.client.errors import ClientError
 from skedge.config.fields import ConfigError
@@ -20,11 +21,11 @@ from skedge.telemetry.logs import configure
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="skedge up", description="A cluster to try things on, without a cluster.")
+    made = Parser(prog="skedge up", description="A cluster to try things on, without a cluster.")
     made.add_argument(
         "--nodes", default="10", metavar="N", help="fake nodes: how many, or like 3xm5.4xlarge,2xgpu.json"
     )
-    made.add_argument("--port", type=int, default=0, help="port of the API server (default: any free one)")
+    made.add_argument("--port", type=port, default=0, help="port of the API server (default: any free one)")
     made.add_argument("--data-dir", type=Path, help="keep everything in this folder (default: in memory)")
     made.add_argument("--kubeconfig-out", type=Path, metavar="FILE", help="where to write the kubeconfig")
     made.add_argument(

@@ -17,7 +17,20 @@ import yaml
 
 from skedge.client.errors import KubeconfigError
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_SafeLoader):  # type: ignore[misc]  # which of the two it is, is known at run time
+    """Of a key that is given twice nothing is ignored: it is an error."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+                if key.value in seen:
+                    raise yaml.MarkedYAMLError(problem=f"key {key.value} is given twice", problem_mark=key.start_mark)
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 class Fields:
@@ -32,7 +45,8 @@ class Fields:
         if value is None:
             value = {}
         if not isinstance(value, dict):
-            raise KubeconfigError(f"{file}: {path or 'the file'}: expected a mapping, got {_kind(value)}")
+            where = f"{file}: {path}" if path else f"kubeconfig {file}"
+            raise KubeconfigError(f"{where}: expected a mapping, got {_kind(value)}")
         self._value: dict[Any, Any] = value
         self._read: set[str] = set()
 
@@ -112,6 +126,8 @@ class Kubeconfig:
         self.clusters: dict[str, Fields] = {}
         self.users: dict[str, Fields] = {}
         self.contexts: dict[str, Fields] = {}
+        self._entries: dict[tuple[str, str], Fields] = {}
+        """(clusters, users or contexts; name) -> what stands beside the name."""
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | None = None, env: Mapping[str, str] = os.environ) -> Kubeconfig:
@@ -139,7 +155,8 @@ class Kubeconfig:
             if (got := fields.text(key)) not in ("", expected):
                 raise fields.error(key, f"expected {expected}, got {got}")
         self.files.append(file)
-        self.current_context = self.current_context or fields.text("current-context")
+        current = fields.text("current-context")
+        self.current_context = self.current_context or current
         for key, entry, into in (
             ("clusters", "cluster", self.clusters),
             ("users", "user", self.users),
@@ -149,6 +166,10 @@ class Kubeconfig:
                 named = Fields(item, f"{key}[{i}]", file)
                 name = named.text("name")
                 into.setdefault(name, Fields(named.raw(entry), f'{key}["{name}"].{entry}', file))
+                self._entries.setdefault((key, name), named)
+        fields.raw("preferences")  # kubectl's own
+        fields.raw("extensions")  # notes of other programs, here and in clusters, users and contexts
+        fields.refuse_rest()
 
     def context(self, name: str = "") -> tuple[Fields, Fields | None, str]:
         """The cluster, the user (None: anonymous) and the namespace of context `name`, by default the current one."""
@@ -165,6 +186,9 @@ class Kubeconfig:
         namespace = context.text("namespace") or "default"
         context.raw("extensions")
         context.refuse_rest()
+        for entry in (("contexts", name), ("clusters", cluster_name), ("users", user_name)):
+            if entry in self._entries:  # a field there is one that was not indented enough
+                self._entries[entry].refuse_rest()
         cluster = self.clusters.get(cluster_name)
         if cluster is None:
             problem = f'cluster "{cluster_name}" does not exist' if cluster_name else "is not set"

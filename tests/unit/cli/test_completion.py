@@ -108,4 +108,4 @@ def test_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == script("bash")
     with pytest.raises(SystemExit) as end:
         main(["completion", "csh"])
-    assert end.value.code == 2
+    assert end.value.code == 1

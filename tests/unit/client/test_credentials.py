@@ -573,7 +573,14 @@ def test_refusals_name_the_field(
     ("content", "message"),
     [
         ("a: [1\nb: 2\n", r"^kubeconfig .*/kubeconfig, line \d: "),
-        ("- 1", "the file: expected a mapping, got a list"),
+        ("- 1", "^kubeconfig .*/kubeconfig: expected a mapping, got a list"),
+        ("token: x", "/kubeconfig: token: this field is not supported"),
+        ("users: [{name: u, name: v}]", "line 1: key name is given twice"),
+        (
+            "current-context: x\nclusters: [{name: c, cluster: {server: a}}]\n"
+            "contexts: [{name: x, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}, token: x}]",
+            r"/kubeconfig: users\[0\].token: this field is not supported",
+        ),
         ("kind: Pod", "kind: expected Config, got Pod"),
         ("apiVersion: v1", "clusters: no cluster is defined"),
         ("clusters: [{name: c, cluster: {}}]", "current-context: is not set"),
