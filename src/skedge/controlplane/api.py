@@ -31,7 +31,7 @@ class Answer:
 
 
 class Api:
-    """Everything a path can ask for but lists and watches."""
+    """Everything a path can ask for but watches."""
 
     def __init__(self, cluster: Cluster, access: Access) -> None:
         self._cluster = cluster
@@ -59,27 +59,22 @@ class Api:
             if target.name:
                 raise method_not_supported(target.plural, target.group, target.verb)
             return _written(writing.create(self._cluster, target, body))
-        if target.verb in ("delete", "deletecollection"):
-            return self._delete(target, body)
+        if target.verb == "delete":
+            outcome = deleting.delete(self._cluster, target, deleting.read_options(target, body))
+            return Answer(stored=outcome) if isinstance(outcome, Stored) else Answer(body=encode(outcome))
         if not target.name:
             raise method_not_supported(target.plural, target.group, target.verb)
         if target.verb == "update":
             return _written(writing.update(self._cluster, target, body))
         return _written(patching.patch(self._cluster, target, body))
 
-    def _delete(self, target: Target, body: Body) -> Answer:
+    async def delete_collection(self, target: Target, body: Body) -> reading.Page:
+        """Delete what is selected; a list of it."""
+        if target.verb not in target.resource.verbs:
+            raise method_not_supported(target.plural, target.group, target.verb)
         options = deleting.read_options(target, body)
-        if target.verb == "delete":
-            outcome = deleting.delete(self._cluster, target, options)
-            if isinstance(outcome, Stored):
-                return Answer(stored=outcome)
-            return Answer(body=encode(outcome))
-        gone = deleting.delete_collection(self._cluster, target, options, reading.selection(target))
-        resource = target.resource
-        meta = {"resourceVersion": str(self._cluster.store.revision)}
-        items = [stored.load() for stored in gone]
-        listed = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta, "items": items}
-        return Answer(body=encode(listed))
+        gone = await deleting.delete_collection(self._cluster, target, options, reading.selection(target))
+        return reading.Page(gone, {"resourceVersion": str(self._cluster.store.revision)})
 
     def _subresource(self, target: Target, body: Body, name: str) -> Answer:
         cluster = self._cluster

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,8 @@ from skedge.controlplane.strategies.registry import strategy
 from skedge.controlplane.writing import Body
 
 JSON = dict[str, Any]
+
+_AT_ONCE = 50  # objects deleted between two breaths of the loop
 
 
 @dataclass(slots=True)
@@ -195,14 +198,17 @@ def _graceful(cluster: Cluster, obj: JSON, kind: Strategy, options: Options) -> 
     return True if period > 0 else None
 
 
-def delete_collection(cluster: Cluster, target: Target, options: Options, chosen: Selection) -> list[Stored]:
-    """Delete every selected object; returns them as they were."""
+async def delete_collection(cluster: Cluster, target: Target, options: Options, chosen: Selection) -> list[Stored]:
+    """Delete every selected object, some at a time; returns them as they were."""
     collection = cluster.collection(target.resource.storage)
     found, _ = collection.page(chosen, "", 0, None)
-    for stored in found:
-        single = Target("delete", target.resource, stored.namespace, stored.name, None, target.query)
-        if collection.objects.get(stored.key) is stored:
-            remove(cluster, single, stored, options)
+    for i, stored in enumerate(found):
+        if i % _AT_ONCE == _AT_ONCE - 1:
+            await asyncio.sleep(0)  # others may write
+        present = collection.objects.get(stored.key)
+        if present is not None and present.uid == stored.uid:
+            single = Target("delete", target.resource, stored.namespace, stored.name, None, target.query)
+            remove(cluster, single, present, options)
     return found
 
 

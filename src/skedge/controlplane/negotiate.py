@@ -109,6 +109,11 @@ def body_media_type(content_type: str) -> str:
 
 def load_yaml(data: bytes) -> Any:
     """One YAML (or JSON) document. Raises ValueError with the parser's words."""
+    if data.lstrip()[:1] == b"{":  # what kubectl sends as YAML is JSON; flow mappings of YAML proper come below
+        try:
+            return load_json(data)
+        except ValueError:
+            pass
     try:
         document = yaml.load(data, Loader=_Loader)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as e:
@@ -157,9 +162,7 @@ def read_object(data: bytes, content_type: str, kind: str) -> JSON:
     try:
         obj = load_json(data) if media == "json" else load_yaml(data)
     except ValueError as e:
-        shown = data[:1024].decode(errors="replace")
-        hint = f"couldn't get version/kind; json parse error: {e} ({shown})"
-        raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {hint}") from None
+        raise unreadable(data, kind, e) from None
     if not isinstance(obj, dict):
         problem = f"json: cannot unmarshal {_go_type(obj)} into Go value of type struct"
         raise bad_request(
@@ -167,6 +170,13 @@ def read_object(data: bytes, content_type: str, kind: str) -> JSON:
             f"json parse error: {problem}"
         )
     return obj
+
+
+def unreadable(data: bytes, kind: str, error: ValueError) -> ApiError:
+    """The refusal of a body that cannot be parsed."""
+    shown = data[:1024].decode(errors="replace")
+    hint = f"couldn't get version/kind; json parse error: {error} ({shown})"
+    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {hint}")
 
 
 def _go_type(value: Any) -> str:

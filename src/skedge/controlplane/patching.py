@@ -42,7 +42,10 @@ def patch(cluster: Cluster, target: Target, body: Body) -> Written:
         raise not_found(resource.plural, resource.group, target.name)
     current = to_wire(resource, stored)
     patched = apply_patch(kind, gvk(resource), current, document)
-    shown = _go_text(document) if kind == "strategic" else json.dumps(patched, separators=(",", ":"))
+
+    def shown() -> str:
+        return _go_text(document) if kind == "strategic" else json.dumps(patched, separators=(",", ":"))
+
     unknown_in_patched(target, patched, shown, gvk(resource))
     check_patched(target, patched, stored)
     new = to_storage(resource, normal(patched, gvk(resource), resource.kind, resource.version))

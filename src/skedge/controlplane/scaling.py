@@ -55,7 +55,7 @@ def set_scale(cluster: Cluster, target: Target, body: Body) -> JSON:
     if target.verb == "patch":
         kind = patch_kind(body.content_type)
         wanted = apply_patch("merge" if kind == "apply" else kind, _GVK, scale_of(stored), read_patch(body.data))
-        unknown_in_patched(target, wanted, "", _GVK)
+        unknown_in_patched(target, wanted, lambda: "", _GVK)
     else:
         wanted = read_object(body.data, body.content_type, "Scale")
     wanted = normal(wanted, _GVK, "Scale", "v1")

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import zlib
 from pathlib import Path
 
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
@@ -21,12 +21,13 @@ from skedge.controlplane import bootstrap, discovery, kinds, normal
 from skedge.controlplane.access import Access, User
 from skedge.controlplane.api import Answer, Api
 from skedge.controlplane.cluster import Cluster
-from skedge.controlplane.errors import ApiError, no_such_resource
+from skedge.controlplane.delivery import HEADERS, JSON_TYPE, send, send_list, send_yaml
+from skedge.controlplane.errors import ApiError, bad_request, no_such_resource
 from skedge.controlplane.journal import SqliteJournal
-from skedge.controlplane.negotiate import Shape, accept, dump_yaml
+from skedge.controlplane.negotiate import Shape, accept, load_yaml, unreadable
 from skedge.controlplane.reading import selection
 from skedge.controlplane.request import Target, list_options, parse, split
-from skedge.controlplane.store import Journal, Store, Stored, decode, encode
+from skedge.controlplane.store import Journal, Store, encode
 from skedge.controlplane.tls import ServerTLS
 from skedge.controlplane.views import View
 from skedge.controlplane.watch import BUFFER_LIMIT, Watch, Watches
@@ -35,11 +36,8 @@ from skedge.controlplane.writing import Body, gvk
 log = logging.getLogger("skedge.controlplane")
 
 BODY_LIMIT = 3 << 20
-_GZIP_FROM, _GZIP_TO = 128 << 10, 32 << 20
-_JSON = "application/json"
-_HEADERS = {"Cache-Control": "no-cache, private", "Content-Type": _JSON}
+_LONG_YAML = 32 << 10
 _RETRY = 1.0  # seconds until a failed flush is tried again
-_SLICE = 2_000  # items of a list written between two breaths of the loop
 
 
 class ControlPlane:
@@ -95,7 +93,9 @@ class ControlPlane:
         self.store.on_dirty = lambda: self._schedule_flush(loop)
         bootstrap.ensure(self.cluster, rbac=self.access.enforced)
         self.store.flush()
-        server = web.Server(self._handle, request_factory=_request, handler_cancellation=True, keepalive_timeout=300.0)
+        server = web.Server(
+            self._handle, request_factory=_request, handler_cancellation=True, keepalive_timeout=300.0, logger=_http_log
+        )
         self._runner = web.ServerRunner(server, access_log=None, shutdown_timeout=2.0)
         await self._runner.setup()
         context = self.tls.context() if self.tls is not None else None
@@ -185,8 +185,16 @@ class ControlPlane:
         shape = accept(headers.get("Accept", ""))
         body = _NO_BODY
         if verb != "get":
+            content_type = headers.get("Content-Type", JSON_TYPE)
             data = await _read(request)
-            body = Body(data, headers.get("Content-Type", _JSON), headers.get("User-Agent", ""))
+            if len(data) > _LONG_YAML and "yaml" in content_type:
+                data = await _as_json(data, content_type, target)
+            body = Body(data, content_type, headers.get("User-Agent", ""))
+        if verb == "deletecollection":
+            page = await self._api.delete_collection(target, body)
+            if self._durable is not None:
+                await self._durable
+            return await send_list(request, self._view(target, shape), page, shape)
         answer = self._api.answer(target, body, user)
         if verb != "get" and self._durable is not None:
             await self._durable
@@ -196,21 +204,16 @@ class ControlPlane:
         self, request: web.BaseRequest, target: Target, answer: Answer, shape: Shape
     ) -> web.StreamResponse:
         if answer.stored is not None:
-            include = target.query.get("includeObject", "")
-            data = View(target.resource, shape, self.cluster.clock.now, include).body(answer.stored)
+            data = self._view(target, shape).body(answer.stored)
         else:
             data = answer.body
-        if answer.content_type != _JSON:
-            return web.Response(
-                body=data, status=answer.code, headers={**_HEADERS, "Content-Type": answer.content_type}
-            )
+        if answer.content_type != JSON_TYPE:
+            return web.Response(body=data, status=answer.code, headers={**HEADERS, "Content-Type": answer.content_type})
         if shape.yaml:
-            return web.Response(body=dump_yaml(decode(data)), status=answer.code, headers=_YAML_HEADERS)
-        response = web.Response(body=data, status=answer.code, headers=_HEADERS)
+            return await send_yaml(data, answer.code)
+        response = web.Response(status=answer.code, headers=HEADERS)
         _warn(response, target)
-        if len(data) >= _GZIP_FROM:
-            await _compress(request, response, data)
-        return response
+        return await send(request, response, [data])
 
     # --- collections
 
@@ -218,41 +221,15 @@ class ControlPlane:
         self.store.flush()
         options = list_options(target, self.store.revision)
         page = await self._api.page(target, options)
-        view = View(target.resource, shape, self.cluster.clock.now, target.query.get("includeObject", ""))
-        if shape.as_ == "Table":
-            data = view.table(page.items, page.meta)
-        elif len(page.items) > _SLICE and not shape.yaml:
-            return await self._stream_list(request, view, page.items, page.meta)
-        else:
-            before, after = view.list_parts(page.meta)
-            data = before + view.items(page.items) + after
-        if shape.yaml:
-            return web.Response(body=dump_yaml(decode(data)), headers=_YAML_HEADERS)
-        response = web.Response(body=data, headers=_HEADERS)
-        if len(data) >= _GZIP_FROM:
-            await _compress(request, response, data)
-        return response
+        return await send_list(request, self._view(target, shape), page, shape)
 
-    async def _stream_list(
-        self, request: web.BaseRequest, view: View, items: list[Stored], meta: dict[str, object]
-    ) -> web.StreamResponse:
-        """A list too long to be put together at once; its objects cannot change any more."""
-        response = web.StreamResponse(headers=_HEADERS)
-        response.enable_chunked_encoding()
-        await response.prepare(request)
-        before, after = view.list_parts(meta)
-        await response.write(before)
-        for i in range(0, len(items), _SLICE):
-            piece = view.items(items[i : i + _SLICE])
-            await response.write(piece if i == 0 else b"," + piece)
-            await asyncio.sleep(0)
-        await response.write(after)
-        return response
+    def _view(self, target: Target, shape: Shape) -> View:
+        return View(target.resource, shape, self.cluster.clock.now, target.query.get("includeObject", ""))
 
     async def _watch(self, request: web.BaseRequest, target: Target, shape: Shape) -> web.StreamResponse:
         options = list_options(target, self.store.revision)
         chosen = selection(target)
-        view = View(target.resource, shape, self.cluster.clock.now, target.query.get("includeObject", ""))
+        view = self._view(target, shape)
         watch = Watch(
             self.store,
             self.cluster.collection(target.resource.storage),
@@ -268,7 +245,7 @@ class ControlPlane:
         timeout = options.timeout or 1800 + self.cluster.rng.random() * 1800
         return await watch.run(
             request,
-            _HEADERS,
+            HEADERS,
             revision=options.revision,
             initial=initial,
             bookmarks=options.bookmarks,
@@ -331,16 +308,16 @@ class ControlPlane:
                         ]
                     }
                 )
-        return None if data is None else web.Response(body=data, headers=_HEADERS)
+        return None if data is None else web.Response(body=data, headers=HEADERS)
 
     def _openapi(self, request: web.BaseRequest, rest: list[str]) -> web.StreamResponse:
         from skedge.controlplane import fields
 
-        headers = {"Vary": "Accept", "Content-Type": _JSON}
+        headers = {"Vary": "Accept", "Content-Type": JSON_TYPE}
         if rest == ["v2"]:
             return web.Response(body=fields.openapi_v2(), headers=headers)
         if rest == ["v3"]:
-            return web.Response(body=encode(fields.openapi_v3_index()), headers=_HEADERS)
+            return web.Response(body=encode(fields.openapi_v3_index()), headers=HEADERS)
         if rest[:1] == ["v3"]:
             try:
                 version = "/".join(rest[2:])  # v1 of api/v1, apps/v1 of apis/apps/v1
@@ -356,8 +333,7 @@ def _served(segments: list[str]) -> bool:
     return version in kinds.GROUPS.get(group, {})
 
 
-_NO_BODY = Body(b"", _JSON, "")
-_YAML_HEADERS = {**_HEADERS, "Content-Type": "application/yaml"}
+_NO_BODY = Body(b"", JSON_TYPE, "")
 
 
 def _request(
@@ -379,8 +355,35 @@ async def _read(request: web.BaseRequest) -> bytes:
         raise ApiError(413, "RequestEntityTooLarge", text) from None
 
 
+async def _as_json(data: bytes, content_type: str, target: Target) -> bytes:
+    """A long YAML body as JSON (which is YAML), parsed off the loop: that takes seconds a megabyte."""
+    try:
+        return encode(await asyncio.to_thread(load_yaml, data))
+    except ValueError as error:
+        if "apply-patch" in content_type:
+            raise bad_request(f"error decoding YAML: {error}") from None
+        raise unreadable(data, target.resource.kind, error) from None
+
+
+class _NoTracebacks(logging.Filter):
+    """Takes tracebacks and long quotations off what the HTTP library says about requests that are none."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, web.HTTPException | HttpProcessingError | ConnectionError):
+            return False  # the client was answered with 400, or is gone
+        if error is not None:
+            record.msg, record.args = f"{record.getMessage()}: {error!r}"[:500], ()
+            record.exc_info = None
+        return True
+
+
+_http_log = logging.getLogger(f"{log.name}.http")
+_http_log.addFilter(_NoTracebacks())
+
+
 def _failure(error: ApiError) -> web.Response:
-    headers = {**_HEADERS, **error.headers} if error.headers else _HEADERS
+    headers = {**HEADERS, **error.headers} if error.headers else HEADERS
     return web.Response(body=encode(error.status()), status=error.code, headers=headers)
 
 
@@ -388,17 +391,3 @@ def _warn(response: web.Response, target: Target) -> None:
     for warning in target.warnings:
         quoted = warning.replace("\\", "\\\\").replace('"', '\\"')
         response.headers.add("Warning", f'299 - "{quoted}"')
-
-
-async def _compress(request: web.BaseRequest, response: web.Response, data: bytes) -> None:
-    """gzip a big body where the client takes it, off the loop."""
-    if "gzip" not in request.headers.get("Accept-Encoding", "") or len(data) > _GZIP_TO:
-        return
-
-    def squeeze() -> bytes:
-        packer = zlib.compressobj(1, zlib.DEFLATED, 31)
-        return packer.compress(data) + packer.flush()
-
-    response.body = await asyncio.to_thread(squeeze)
-    response.headers["Content-Encoding"] = "gzip"
-    response.headers["Vary"] = "Accept-Encoding"

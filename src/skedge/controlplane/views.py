@@ -72,23 +72,23 @@ class View:
     # --- lists
 
     def list_parts(self, meta: JSON) -> tuple[bytes, bytes]:
-        """What stands before and after the items of a list of whole objects or metadata."""
+        """What stands before and after the items of a list, or the rows of a table."""
+        if self.shape == "Table":
+            return encode(self._table([], meta))[:-2], b"]}\n"
         kind = "PartialObjectMetadataList" if self.shape else f"{self.resource.kind}List"
         version = "meta.k8s.io/v1" if self.shape else self.resource.api_version
         head = encode({"kind": kind, "apiVersion": version, "metadata": meta})
         return head[:-1] + b',"items":[', b"]}\n"
 
     def items(self, stored: Sequence[Stored]) -> bytes:
-        """Items of a list, comma-separated."""
+        """Items of a list or rows of a table, comma-separated."""
+        if self.shape == "Table":
+            return b",".join([encode(self._row(s)) for s in stored])
         if self.shape == "PartialObjectMetadata":
             return b",".join(self._partial(s) for s in stored)
         if self._converts:
             return b",".join(events.from_core(s.raw) for s in stored)
         return b",".join([s.raw for s in stored])
-
-    def table(self, stored: Sequence[Stored], meta: JSON) -> bytes:
-        """The whole answer of a list in table form."""
-        return encode(self._table(stored, meta)) + b"\n"
 
     # --- watches
 

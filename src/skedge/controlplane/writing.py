@@ -7,6 +7,7 @@ kind's strategy work on it, validate, store. `staging/src/k8s.io/apiserver/pkg/e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -338,15 +339,15 @@ def patch_kind(content_type: str) -> str:
     return kind
 
 
-def unknown_in_patched(target: Target, patched: JSON, shown: str, name: str) -> None:
-    """Deal with fields that a patch brought in and the kind does not have."""
+def unknown_in_patched(target: Target, patched: JSON, shown: Callable[[], str], name: str) -> None:
+    """Deal with fields that a patch brought in and the kind does not have; a refusal shows `shown()`."""
     mode = field_validation(target)
     if mode == "Ignore":
         return
     unknown = fields.unknown_fields(name, patched)
     if unknown and mode == "Strict":
         problem = f"strict decoding error: {', '.join(unknown)}"
-        raise invalid("", "", "", [invalid_value("patch", shown, problem)])
+        raise invalid("", "", "", [invalid_value("patch", shown(), problem)])
     target.warnings.extend(unknown)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from typing import Any
@@ -172,3 +173,84 @@ async def test_deep_json() -> None:
 async def test_odd_paths(path: str) -> None:
     async with running() as c, c.session.get(path) as answer:
         assert answer.status < 500 or answer.status == 504, await answer.text()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x16\x03\x01\x02\x00\x01",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\n\r\n",
+        b"POST /api/v1/pods HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+        b"POST /api/v1/nodes HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 5_000 + b"\r\n",
+        b"POST /api/v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
+    ],
+)
+async def test_garbage_is_answered_or_cut_off_without_a_word_in_the_log(
+    data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running() as c:
+        reader, writer = await asyncio.open_connection("127.0.0.1", c.plane.port)
+        writer.write(data)
+        writer.write_eof()
+        answer = await asyncio.wait_for(reader.read(), 5)
+        assert answer == b"" or answer.startswith(b"HTTP/1.1 400")
+        writer.close()
+        assert (await c.send("GET", "/readyz"))[0] == 200
+    assert caplog.text == ""
+
+
+async def test_a_body_that_never_ends_is_cut_off() -> None:
+    async with running() as c:
+        reader, writer = await asyncio.open_connection("127.0.0.1", c.plane.port)
+        writer.write(b"POST /api/v1/nodes HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        piece = b"10000\r\n" + b"[" * 0x10000 + b"\r\n"
+        sent = 0
+        try:
+            while sent < 1_000:
+                writer.write(piece)
+                await writer.drain()
+                sent += 1
+                await asyncio.sleep(0)
+        except ConnectionError:
+            pass
+        assert sent < 1_000 or (await reader.read(200)).startswith(b"HTTP/1.1 413")
+        writer.close()
+        assert (await c.send("GET", "/readyz"))[0] == 200
+
+
+async def test_long_yaml_is_read_elsewhere() -> None:
+    async with running() as c:
+        lines = "".join(f"  k{i}: v{i}\n" for i in range(4_000))
+        configmaps = "/api/v1/namespaces/default/configmaps"
+        code, made = await c.send("POST", configmaps, f"metadata: {{name: y}}\ndata:\n{lines}", "application/yaml")
+        assert (code, len(made["data"])) == (201, 4_000)
+        code, answer = await c.send("POST", configmaps, f"data:\n{lines}  : : [", "application/yaml")
+        assert code == 400
+        assert "must be of type ConfigMap" in answer["message"]
+        applied = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: y}}\ndata:\n{lines}"
+        code, made = await c.send("PATCH", f"{configmaps}/y?fieldManager=m&force=true", applied, APPLY)
+        assert (code, len(made["data"])) == (200, 4_000)
+        code, answer = await c.send("PATCH", f"{configmaps}/y?fieldManager=m", f"{applied}  : : [", APPLY)
+        assert code == 400
+        assert answer["message"].startswith("error decoding YAML: error converting YAML to JSON: yaml: ")
+
+
+async def test_long_lists_in_every_shape() -> None:
+    """Put together in pieces they are what they would be at once."""
+    async with running() as c:
+        for i in range(120):
+            await c.ok("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": f"m{i:03}"}})
+        path = "/api/v1/namespaces/default/configmaps"
+        names = [f"m{i:03}" for i in range(120)]
+        assert [each["metadata"]["name"] for each in (await c.ok("GET", path))["items"]] == names
+        for shape, rows in (("Table", "rows"), ("PartialObjectMetadataList", "items")):
+            code, answer = await c.send("GET", path, Accept=f"application/json;as={shape};v=v1;g=meta.k8s.io")
+            found = [(row["object"] if rows == "rows" else row)["metadata"]["name"] for row in answer[rows]]
+            assert (code, found) == (200, names)
+        _, text = await c.send("GET", path, Accept="application/yaml")
+        assert text.count("- metadata:\n") == 120
+        gone = await c.ok("DELETE", path)
+        assert [each["metadata"]["name"] for each in gone["items"]] == names
+        assert (await c.ok("GET", path))["items"] == []
