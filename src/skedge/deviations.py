@@ -76,12 +76,6 @@ DEVIATIONS: Final = (
         "Upstream keeps one in some orders of events; no question can tell the two apart.",
     ),
     Deviation(
-        _QUEUE,
-        "Events of custom resources wake nobody",
-        "out-of-tree plugins that register `foos.v1.example.com`",
-        "The pod is tried again by other events, or after five minutes.",
-    ),
-    Deviation(
         _PREEMPTION,
         "With the gate off, victims are still evicted beside the loop",
         "gate `SchedulerAsyncPreemption`",

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from skedge import names
 from skedge.api.core import Node, Pod
 from skedge.api.decode import KINDS
+from skedge.api.meta import ObjectMeta
 from skedge.app.bodies import Bodies
 from skedge.app.objects import WRITTEN, Kept
 from skedge.client.informer import Informer, InformerFactory, Registration, Tombstone
@@ -22,6 +25,9 @@ from skedge.scheduler.event_handlers import AnyPod, Watcher
 from skedge.scheduler.scheduler import Scheduler
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.stores.store import Store
+from skedge.telemetry.logs import get_logger
+
+log = get_logger(__name__)
 
 UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -65,6 +71,24 @@ def as_kept(pod: Pod) -> AnyPod:
 
 PODS: Final[Resource[AnyPod]] = Resource(KINDS["Pod"].path(), Pod, field_selector=UNFINISHED, transform=as_kept)
 NODES: Final[Resource[Node]] = Resource.of(KINDS["Node"].path(), Node)
+
+
+class Custom(msgspec.Struct):
+    """An object of a kind that only an out-of-tree plugin knows: hints get its metadata, and all else as it came."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: Any = None
+    status: Any = None
+
+
+def custom_path(resource: str) -> str | None:
+    """Where a resource that a plugin named `plural.version.group` is served; None, with a word, for another form."""
+    plural, _, rest = resource.partition(".")
+    version, _, group = rest.partition(".")
+    if not (plural and version and group):
+        log.error(None, "Incorrect event registration", gvk=resource)
+        return None
+    return f"/apis/{group}/{version}/{plural}"
 
 
 class TakenListers(Listers):
@@ -141,6 +165,14 @@ class Watches:
                 continue
             informer = self._factory.informer(Resource.of(info.path(), info.struct))
             register(informer, watcher.added, watcher.updated, watcher.deleted)
+        known = {events.POD, events.NODE, events.WILDCARD, *(w.resource or w.kind for w in WATCHED)}
+        for name in sorted(scheduler.queue.hints.resources() - known):
+            path = custom_path(name)
+            if path is not None:
+                watcher = handlers.of_store(name, Store())
+                register(
+                    self._factory.informer(Resource.of(path, Custom)), watcher.added, watcher.updated, watcher.deleted
+                )
         register(self.pods, handlers.pod_added, handlers.pod_updated, handlers.pod_deleted)
 
     @property

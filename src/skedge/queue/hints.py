@@ -153,6 +153,10 @@ class QueueingHints:
             )
         return found
 
+    def resources(self) -> set[str]:
+        """What plugins registered events of."""
+        return set(registered_actions(self._maps.values()))
+
     def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
         """What a plugin registered in any profile."""
         return self._events_of.get(plugin, ())
