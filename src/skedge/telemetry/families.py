@@ -190,21 +190,22 @@ class Family(Generic[C]):
         if len(values) != len(self.spec.labels):
             raise ValueError(f"{self.spec.name}: expected values for {self.spec.labels}, got {values!r}")
         limited = self._limit(values)
-        if limited != values and self._unexpected is not None:
-            self._unexpected.inc()
         child = self._children.get(limited)
         if child is None:
             child = self._children[limited] = self._make()
         return child
 
     def _limit(self, values: tuple[str, ...]) -> tuple[str, ...]:
-        """The values with those not in their allow-list replaced."""
+        """The values with those not in their allow-list replaced, which is counted."""
         if not self._allowed:
             return values
-        return tuple(
+        limited = tuple(
             value if (allowed := self._allowed.get(label)) is None or value in allowed else UNEXPECTED
             for label, value in zip(self.spec.labels, values, strict=True)
         )
+        if limited != values and self._unexpected is not None:
+            self._unexpected.inc()
+        return limited
 
     def remove(self, *values: str) -> None:
         """Forget a series."""
@@ -229,7 +230,11 @@ class Family(Generic[C]):
         for callback in self._callbacks:
             readings = callback()
             if isinstance(readings, Mapping):
-                samples.extend(Sample(self._pairs(self._limit(values)), read) for values, read in readings.items())
+                shown: dict[tuple[str, ...], float] = {}
+                for values, read in readings.items():  # those that an allow-list makes one are added up
+                    limited = self._limit(values)
+                    shown[limited] = shown.get(limited, 0.0) + read
+                samples.extend(Sample(self._pairs(values), read) for values, read in shown.items())
             else:
                 samples.append(Sample((), readings))
         return FamilySample(self.spec, samples)

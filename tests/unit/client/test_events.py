@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from skedge.client import core_events
 from skedge.client.core_events import CoreEventBroadcaster
 from skedge.client.errors import ConnectionRefused
 from skedge.client.events import EventBroadcaster, EventRecorder, ObjectRef, serves_events_v1
@@ -335,6 +336,29 @@ async def test_core_many_messages_are_combined() -> None:
         recorder.event(LEASE, None, "Normal", "R", "", "fresh")
         await events.flush()
         assert requests[-1].body["message"] == "fresh"
+
+
+def test_core_caches_have_the_size_of_the_reference() -> None:
+    assert (core_events.CACHE_SIZE, core_events.SPAM_BURST, core_events.AGGREGATE_MESSAGES) == (4096, 25, 10)
+
+
+@pytest.mark.asyncio
+async def test_core_caches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was used longest ago is forgotten, and begins anew: created again, and no spam any more."""
+    monkeypatch.setattr(core_events, "CACHE_SIZE", 10)
+    async with core_api() as (bench, events, recorder):
+        for _ in range(2):
+            recorder.event(LEASE, None, "Normal", "R", "", "m")
+        for i in range(30):
+            recorder.event(POD._replace(name=f"p{i}"), None, "Normal", "R", "", "m")
+        await events.flush()
+        assert [len(cache) for cache in (events._messages, events._seen, events._buckets)] == [10, 10, 10]
+        assert [request.method for request in bench.api.requests[:3]] == ["POST", "PATCH", "POST"]
+        bench.api.requests.clear()
+        recorder.event(LEASE, None, "Normal", "R", "", "m")
+        recorder.event(POD._replace(name="p29"), None, "Normal", "R", "", "m")
+        await events.flush()
+        assert [request.method for request in bench.api.requests] == ["POST", "PATCH"]
 
 
 @pytest.mark.asyncio

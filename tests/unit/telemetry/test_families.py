@@ -105,6 +105,16 @@ def test_values_outside_the_allow_list_become_unexpected_and_are_counted_each_ti
     assert unexpected.value == 2
 
 
+def test_values_read_by_callback_are_limited_and_added_up() -> None:
+    """A series that is there twice would cost the whole scrape."""
+    unexpected = Counter()
+    family = Family(MetricSpec("m", "gauge", "M.", ("a",)), Gauge, {"a": frozenset({"ok"})}, unexpected)
+    family.read_from(lambda: {("ok",): 1.0, ("bad",): 2.0, ("worse",): 3.0})
+    assert {s.labels[0][1]: s.value for s in family.sample().samples} == {"ok": 1, "unexpected": 5}
+    assert len(family.sample().samples) == 2
+    assert unexpected.value == 4
+
+
 def test_reset_spares_families_without_labels_and_children_that_are_held() -> None:
     registry = Registry()
     plain = Family(MetricSpec("plain", "counter", "P."), Counter)
