@@ -344,6 +344,8 @@ class Auditor:
         filters = {plugin.name for plugin in (*profile.filter, *profile.pre_filter)}
         if not record.rejectors or not record.rejectors <= filters:
             return False
+        if self._cache.statistics()["assumed_pods"] and not record.rejectors <= profile.kept_names:
+            return False  # a rule over several nodes may hold thanks to a pod whose binding is not confirmed yet
         nominator = self._queue.nominator
         search = Search(profile, record.pod, nominator if nominator else None)
         try:

@@ -185,6 +185,24 @@ async def test_a_rejected_pod_that_fits_was_not_woken() -> None:
     await h.scheduler.dispatcher.close()
 
 
+async def test_a_pod_that_fits_thanks_to_an_unconfirmed_one_will_be_woken() -> None:
+    async with Harness(max_in_unschedulable=float("inf")) as h:
+        gate = asyncio.Event()
+        h.bind_delay = lambda pod: gate
+        h.add_node(make_node("n"))
+        h.add_pod(make_pod("p").pod_affinity("kubernetes.io/hostname", {"app": "db"}))
+        await h.settle()
+        h.add_pod(make_pod("db").label(app="db"))
+        await h.settle()
+        auditor = Auditor(h.scheduler, h.store, h.nodes)
+        assert auditor.detect() == []
+        h.clock.advance(ROUND_SECONDS)
+        assert auditor.detect() == []
+        gate.set()
+        await h.settle(2.0)
+        assert h.node_of("p") == "n"
+
+
 async def test_it_runs_in_slices_and_survives_its_own_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     h, auditor = await cluster()
     monkeypatch.setattr(module, "PAUSE_SECONDS", 0.0)
