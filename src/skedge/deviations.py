@@ -150,6 +150,13 @@ DEVIATIONS: Final = (
         "condition is the same.",
     ),
     Deviation(
+        _EVENTS,
+        "Events are echoed to the log",
+        "`-v`",
+        "From verbosity 3 on. Upstream has no such line today.",
+        "`Event occurred`",
+    ),
+    Deviation(
         _SERVING,
         "A client certificate of an unknown authority fails the TLS handshake",
         "`--client-ca-file`",
@@ -206,6 +213,13 @@ DEVIATIONS: Final = (
         "`scheduler_pending_async_api_calls` (all calls are asynchronous), `scheduler_resourceclaim_creates_total` and "
         "`scheduler_dra_*` (no claims). `scheduler_goroutines` is always 0 for `Filter` and `Score`, which take no "
         "worker.",
+    ),
+    Deviation(
+        _SERVING,
+        "Metrics of an API server's parts are absent",
+        "none",
+        "`aggregator_discovery_*`, `apiserver_audit_*`, `apiserver_envelope_encryption_*`, `apiserver_storage_*`, "
+        "`apiserver_validation_*` and `apiserver_webhooks_*` are linked into upstream's binary, which counts none.",
     ),
     Deviation(
         _SERVING,

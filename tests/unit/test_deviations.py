@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from skedge.config.gate_table import WITHOUT_EFFECT
 from skedge.config.gates import FeatureGates
 from skedge.deviations import DEVIATIONS, Deviation, render
+from skedge.telemetry.metric_table import OMITTED
 
 ROOT = Path(__file__).parents[2]
 SOURCE = "\n".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py") if path.name != "deviations.py")
@@ -31,6 +33,12 @@ def test_entries_are_whole_and_name_what_exists(each: Deviation) -> None:
         assert gate in {name for name, _, _ in FeatureGates().items()}, f"no gate {gate}"
     for line in re.findall(r"`([^`]+)`", each.log):
         assert line in SOURCE, f"nothing logs {line}"
+
+
+def test_what_is_left_out_elsewhere_is_told_here() -> None:
+    page = render()
+    assert [prefix for prefix in OMITTED if f"`{prefix}*`" not in page] == []
+    assert [gate for gate in WITHOUT_EFFECT.split() if f"gate `{gate}`" not in page] == []
 
 
 def test_areas_stand_together() -> None:
