@@ -203,7 +203,7 @@ def size(obj: Any) -> Any:
 
 def match(world: VolumeWorld, claim: PersistentVolumeClaim, node: Node, taken: set[str]) -> PersistentVolume | None:
     best = None
-    for pv in world.pvs.values():
+    for pv in sorted(world.pvs.values(), key=size):  # of several promised to the claim the reference takes any
         name = claim.spec.storage_class_name or ""
         if pv.spec.storage_class_name != name or pv.metadata.name in taken or size(pv) < size(claim):
             continue

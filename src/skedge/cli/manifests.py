@@ -79,11 +79,13 @@ def _check(document: Any, where: str) -> None:
 
 
 async def create_all(client: RestClient, objects: Sequence[dict[str, Any]]) -> None:
-    """Creates objects one after the other. Raises ManifestError with the server's words."""
+    """Creates objects one after the other; unknown fields are refused. Raises ManifestError with the server's words."""
     for obj in objects:
         prefix, plural, namespaced = PLURALS[obj["apiVersion"], obj["kind"]]
-        scope = f"/namespaces/{obj['metadata'].get('namespace', 'default')}" if namespaced else ""
+        namespace = obj["metadata"].get("namespace", "default")
+        scope = f"/namespaces/{namespace}" if namespaced else ""
         try:
-            await client.create(f"{prefix}{scope}/{plural}", obj)
+            await client.create(f"{prefix}{scope}/{plural}", obj, {"fieldValidation": "Strict"})
         except ApiError as error:
-            raise ManifestError(str(error)) from None
+            name = f"{namespace}/{obj['metadata']['name']}" if namespaced else obj["metadata"]["name"]
+            raise ManifestError(f"{obj['kind']} {name}: {error}") from None
