@@ -29,14 +29,20 @@ def _lists(profile: Any) -> dict[str, Any]:
 
 def decide(case: Mapping[str, Any]) -> Json:
     """What is expected of a case. Raises Unclear where the rules leave it open."""
+    cycle = cycle_of(case)
+    return {"ignored": True} if cycle is None else cycle.decide()
+
+
+def cycle_of(case: Mapping[str, Any]) -> Cycle | None:
+    """The plain cycle of a case; None where no profile serves the pod."""
     pod = case["pod"]
     config = case.get("config") or {}
     wanted = pod["spec"].get("schedulerName") or "default-scheduler"
     profile = Cluster(case.get("config")).profiles.get(wanted)
     if profile is None:
-        return {"ignored": True}
+        return None
     args: dict[str, Json] = {}
     for each in config.get("profiles") or ():
         if (each.get("schedulerName") or "default-scheduler") == wanted:
             args = {entry["name"]: entry.get("args") or {} for entry in each.get("pluginConfig") or ()}
-    return Cycle(dict(case), pod, _lists(profile), json.loads(json.dumps(args))).decide()
+    return Cycle(dict(case), pod, _lists(profile), json.loads(json.dumps(args)))
