@@ -19,10 +19,8 @@ class Code(IntEnum):
     SKIP = 5  # the plugin has nothing to do with this pod
     PENDING = 6  # rejected until something outside happens; when it does there is no backoff
 
-    @property
-    def word(self) -> str:
-        """The name the reference prints and uses as a metric label."""
-        return _WORDS[self]
+    word: str
+    """The name the reference prints and uses as a metric label."""
 
 
 _WORDS: Final = {
@@ -34,6 +32,9 @@ _WORDS: Final = {
     Code.SKIP: "Skip",
     Code.PENDING: "Pending",
 }
+for _code, _word in _WORDS.items():
+    _code.word = _word  # a plain attribute: it is asked for a dozen times a pod
+
 REJECTED: Final = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
 
 
