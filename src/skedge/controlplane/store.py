@@ -377,6 +377,8 @@ class Store:
         """Take over what a journal read back: the present objects and the remembered changes, oldest first."""
         log = list(log)
         self._floor = log[0][1].revision - 1 if log else revision
+        for collection in self._collections.values():
+            collection.compacted = self._floor
         for storage, stored in objects:
             collection = self.collection(storage)
             collection.objects[stored.key] = stored

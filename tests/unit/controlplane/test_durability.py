@@ -15,6 +15,9 @@ import aiohttp
 import pytest
 
 from plane import MERGE, PODS, pod, running
+from skedge.clock import VirtualClock
+from skedge.controlplane.server import ControlPlane
+from unit.controlplane.controllers.support import lab, workload
 
 pytestmark = pytest.mark.asyncio
 
@@ -52,12 +55,12 @@ async def test_history_on_disk_is_bounded(tmp_path: Path) -> None:
 class _Server:
     """An API server process on a data directory."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, *arguments: str, module: str = "skedge.controlplane") -> None:
+        self._arguments = ("-m", module, "--data-dir", str(directory), *arguments)
         self.url = ""
 
     async def start(self) -> None:
-        arguments = ("-m", "skedge.controlplane", "--data-dir", str(self._directory))
+        arguments = self._arguments
         self._process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=asyncio.subprocess.PIPE)
         assert self._process.stdout is not None
         line = (await self._process.stdout.readline()).decode()
@@ -111,3 +114,68 @@ async def test_kill_under_load_loses_nothing_acknowledged(tmp_path: Path) -> Non
         await server.kill()
         await load
     assert len(acknowledged) > 10
+
+
+async def test_controllers_go_on_after_kills(tmp_path: Path) -> None:
+    """A Deployment and a Job whose controllers are killed at work: neither too few pods in the end, nor too many."""
+    rng = random.Random(4)
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    selector = {"matchLabels": {"a": "b"}}
+    deployment = {"metadata": {"name": "d"}, "spec": {"replicas": 150, "selector": selector, "template": template}}
+    container = {"name": "c", "image": "i"}
+    once = {"spec": {"restartPolicy": "Never", "containers": [container], "nodeName": "node-0"}}
+    job = {"metadata": {"name": "j"}, "spec": {"completions": 40, "parallelism": 20, "template": once}}
+    server = _Server(tmp_path, "--nodes", "2", module="skedge.controlplane.local")
+    await server.start()
+    async with aiohttp.ClientSession() as session:
+        for path, body in (
+            ("apps/v1/namespaces/default/deployments", deployment),
+            ("batch/v1/namespaces/default/jobs", job),
+        ):
+            async with session.post(f"{server.url}/apis/{path}", json=body) as answer:
+                assert answer.status == 201
+        for _ in range(3):
+            await asyncio.sleep(rng.random() * 0.3)
+            await server.kill()
+            await server.start()
+
+        async def found(path: str) -> Any:
+            async with session.get(f"{server.url}{path}") as answer:
+                return json.loads(await answer.read())
+
+        for _ in range(200):
+            pods = (await found(f"{PODS}?labelSelector=a%3Db"))["items"]
+            status = (await found("/apis/batch/v1/namespaces/default/jobs/j"))["status"]
+            if len(pods) == 150 and status.get("succeeded") == 40:
+                break
+            await asyncio.sleep(0.1)
+        assert (len(pods), status.get("succeeded"), status.get("failed", 0)) == (150, 40, 0)
+        assert [c["type"] for c in status["conditions"] if c["status"] == "True"] == ["SuccessCriteriaMet", "Complete"]
+    await server.kill()
+
+
+async def test_fake_nodes_are_still_there_after_a_long_pause(tmp_path: Path) -> None:
+    """Nobody takes nodes for lost that were off together with everything else."""
+    clock = VirtualClock()
+    deployments = "/apis/apps/v1/namespaces/default/deployments"
+    async with lab("2", data_dir=tmp_path, clock=clock) as it:
+        await it.client.create(deployments, workload("Deployment", "web", 4))
+        await it.until(lambda: it.running(4))
+        before = {pod["metadata"]["uid"] for pod in await it.pods()}
+    clock.advance(3_600)
+    async with lab("2", data_dir=tmp_path, clock=clock) as it:
+        await it.let_pass(120, step=5)
+        assert {pod["metadata"]["uid"] for pod in await it.pods()} == before
+        assert not [node for node in (await it.client.list("/api/v1/nodes"))["items"] if node["spec"].get("taints")]
+        await it.client.patch(f"{deployments}/web", {"spec": {"replicas": 6}})
+        await it.until(lambda: it.running(6))
+
+
+async def test_a_data_directory_has_one_user(tmp_path: Path) -> None:
+    async with running(data_dir=tmp_path):
+        with pytest.raises(OSError, match=r"state\.db: another process uses it"):
+            ControlPlane(data_dir=tmp_path)
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "state.db").write_bytes(b"no database" * 100)
+    with pytest.raises(OSError, match=r"state\.db: file is not a database"):
+        ControlPlane(data_dir=tmp_path / "bad")

@@ -149,10 +149,17 @@ def _fits(pod: JSON, node: Node) -> bool:
 
 
 @asynccontextmanager
-async def lab(nodes: str = "3", *, schedule: bool = True, **options: Any) -> AsyncIterator[Lab]:
+async def lab(
+    nodes: str = "3",
+    *,
+    schedule: bool = True,
+    data_dir: Path | None = None,
+    clock: VirtualClock | None = None,
+    **options: Any,
+) -> AsyncIterator[Lab]:
     """A running cluster in virtual time."""
-    clock, rng = VirtualClock(), random.Random(7)
-    plane = ControlPlane(clock=clock, rng=rng, bookmark_interval=1e9)
+    clock, rng = clock or VirtualClock(), random.Random(7)
+    plane = ControlPlane(data_dir=data_dir, clock=clock, rng=rng, bookmark_interval=1e9)
     async with (
         LocalCluster(nodes=nodes, plane=plane, clock=clock, rng=rng, **options) as cluster,
         RestClient.connect(cluster.config, qps=-1, clock=clock, rng=rng) as client,
