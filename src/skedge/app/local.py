@@ -20,6 +20,7 @@ from skedge.telemetry.logs import get_logger
 log = get_logger(__name__)
 
 STOP_SECONDS = 10.0
+BEGIN_SECONDS = 5.0
 
 
 class LocalError(Exception):
@@ -83,15 +84,25 @@ async def _collect(stream: asyncio.StreamReader, lines: list[bytes]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def scheduler(local: Local, plugins: Mapping[str, Factory] | None = None) -> AsyncIterator[SchedulerProcess]:
-    """A scheduler on a local control plane, without the limits that protect a real one; `plugins` are all enabled."""
+async def scheduler(local: Local, plugins: Mapping[str, Factory] | None = None) -> AsyncIterator[asyncio.Task[int]]:
+    """A scheduler on a local control plane, without the limits that protect a real one; `plugins` are all enabled.
+
+    Gives the task that it runs in, once it has begun to schedule (or waits for its lease); should that task end, no
+    scheduler is there any more. Raises what makes a start impossible.
+    """
     config = default_configuration()
     enable(config, plugins or {})
     config.client_connection.qps, config.client_connection.burst = -1.0, 0
-    process = SchedulerProcess(config, local.client_config, out_of_tree=plugins)
+    begun = asyncio.Event()
+    process = SchedulerProcess(config, local.client_config, out_of_tree=plugins, synced=begun.set)
     task = asyncio.create_task(process.run(), name="scheduler")
+    begins = asyncio.create_task(begun.wait(), name="scheduler begins")
     try:
-        yield process
+        await asyncio.wait({task, begins}, timeout=BEGIN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            raise LocalError(f"the scheduler did not start: status {task.result()}")
+        yield task
     finally:
         process.stop()
-        await asyncio.gather(task, return_exceptions=True)
+        begins.cancel()
+        await asyncio.gather(task, begins, return_exceptions=True)

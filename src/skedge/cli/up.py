@@ -58,7 +58,7 @@ async def _up(arguments: argparse.Namespace, plugins: Mapping[str, Factory]) -> 
         data_dir=arguments.data_dir,
         kubeconfig=arguments.kubeconfig_out,
     )
-    async with plane as running, local.scheduler(running, plugins):
+    async with plane as running, local.scheduler(running, plugins) as scheduling:
         print(f"API server   {running.url}")
         print(f"kubeconfig   {running.kubeconfig}")
         print()
@@ -68,5 +68,9 @@ async def _up(arguments: argparse.Namespace, plugins: Mapping[str, Factory]) -> 
         print("  kubectl get nodes")
         print()
         print("Ctrl-C stops it.", flush=True)
-        await stop.wait()
+        stopped = asyncio.create_task(stop.wait(), name="stop")
+        await asyncio.wait({stopped, scheduling}, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if scheduling.done():
+            raise local.LocalError("the scheduler has ended")
     return 0
