@@ -128,7 +128,7 @@ def test_the_configuration_counts(dump: str, tmp_path: Path, capsys: pytest.Capt
         (["p", "-f", "{tmp}/odd.yaml"], "{tmp}/odd.yaml: expected an object, got str"),
         (["p", "-f", "{tmp}/binary"], "{tmp}/binary: "),
         (["p", "--kubeconfig", "{tmp}/absent"], "kubeconfig {tmp}/absent: no such file or directory"),
-        (["p", "--kubeconfig", "{tmp}/odd.yaml"], "{tmp}/odd.yaml: the file: expected a mapping"),
+        (["p", "--kubeconfig", "{tmp}/odd.yaml"], "{tmp}/odd.yaml: expected a mapping, got a string"),
         (["p", "-f", "{dump}", "--config", "{tmp}/absent"], "open {tmp}/absent: no such file or directory"),
         (["p", "-f", "{dump}", "--config", "{tmp}/odd.yaml"], "couldn't get version/kind; json parse error"),
         (["p", "-f", "{dump}", "--feature-gates", "Nonsense=true"], "unrecognized feature gate: Nonsense"),
