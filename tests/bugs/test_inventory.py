@@ -19,7 +19,6 @@ ELSEWHERE = {
     62: "plugins: attach limits of ephemeral volumes",
     76: "scheduler/test_extenders.py",
     91: "client/test_reflector.py and the soak",
-    98: "scheduler/test_pod_groups.py",
     101: "config/test_plugin_sets.py",
     103: "config/test_plugin_args.py",
     104: "config/test_load.py",
@@ -27,9 +26,6 @@ ELSEWHERE = {
     107: "client/test_leaderelection.py and e2e/",
     109: "client/test_leaderelection.py",
     113: "client/test_events.py",
-    118: "scheduler/test_pod_groups.py",
-    119: "scheduler/test_pod_groups.py",
-    121: "scheduler/test_pod_groups.py",
     127: "simulate: explain",
     128: "client/test_rest.py",
 }
