@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from skedge.api.core import Pod
+from skedge.assembly import registry
 from skedge.framework.status import Status
 from skedge.profiles.search import CycleError, Search
 from skedge.snapshot.pods import PodInfo
@@ -258,20 +259,35 @@ class Tally(NamedTuple):
 def run(
     paths: Iterable[Path], plugins: frozenset[str] | None = None, seed: int | None = None
 ) -> Iterator[tuple[str, list[Difference]]]:
-    """(family, differences) of each case in the files."""
+    """(family, differences) of each case in the files. Raises NoCase for a line that is none."""
     for path in paths:
-        for line in read_cases(path):
-            family = line["case"]["family"]
-            if family == "sequence":
-                yield family, compare_sequence(line, plugins)
-            elif family == "sampling":
-                yield family, compare_sampling(line)
-            elif family == "extenders":
-                yield family, compare_extenders(line)
-            elif family == "podgroup":
-                yield family, compare_podgroup(line)
-            else:
-                yield family, compare_case(line, plugins, seed)
+        for number, line in enumerate(read_cases(path), 1):
+            try:
+                family = line["case"]["family"]
+                found = _compare_line(family, line, plugins, seed)
+            except (KeyError, TypeError, ValueError, AttributeError, msgspec.ValidationError) as error:
+                what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+                raise NoCase(f"{path}: case {number}: {what}") from error
+            yield family, found
+
+
+class NoCase(Exception):
+    """A line of a file is no recorded case; the message says which and why."""
+
+
+def _compare_line(
+    family: str, line: Mapping[str, Any], plugins: frozenset[str] | None, seed: int | None
+) -> list[Difference]:
+    match family:
+        case "sequence":
+            return compare_sequence(line, plugins)
+        case "sampling":
+            return compare_sampling(line)
+        case "extenders":
+            return compare_extenders(line)
+        case "podgroup":
+            return compare_podgroup(line)
+    return compare_case(line, plugins, seed)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -281,7 +297,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--plugins", help="compare only what these plugins (comma-separated) say")
     parser.add_argument("--incremental", type=int, metavar="SEED", help="reach each case step by step, on detours")
     arguments = parser.parse_args(argv)
-    plugins = frozenset(arguments.plugins.split(",")) if arguments.plugins else None
+    plugins = frozenset(arguments.plugins.split(",")) if arguments.plugins is not None else None
+    unknown = sorted((plugins or frozenset()) - registry(legacy=True).keys())
+    if unknown:
+        print(f"error: --plugins: there is no plugin {unknown[0]!r}", file=sys.stderr)
+        return 1
     cases: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     try:
@@ -290,7 +310,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             failed[family] += bool(differences)
             for difference in differences:
                 print(json.dumps(difference._asdict()) if arguments.json else difference)
-    except (OSError, json.JSONDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, json.JSONDecodeError, NoCase) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     for family in sorted(cases):
