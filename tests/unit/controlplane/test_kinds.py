@@ -239,3 +239,24 @@ RUN = {"name": "c", "ready": True, "restartCount": 2, "state": {"running": {}}}
 async def test_the_status_word_of_a_pod(pod: JSON, wanted: list[str]) -> None:
     assert cells("pods", pod, NOW)[:4] == wanted
     assert len(columns("pods")) == 9
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"completionMode": "Indexed", "parallelism": 2}, "spec.completions: Required value"),
+        ({"backoffLimitPerIndex": 1}, "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode"),
+        ({"successPolicy": {"rules": [{"succeededCount": 1}]}}, "spec.successPolicy: Invalid value"),
+        (
+            {"completionMode": "Indexed", "completions": 2, "maxFailedIndexes": 1},
+            "spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified",
+        ),
+    ],
+)
+async def test_what_indexed_jobs_have(spec: dict[str, Any], message: str) -> None:
+    async with running() as c:
+        template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+        body = {"metadata": {"name": "j"}, "spec": {"template": template, **spec}}
+        code, answer = await c.send("POST", "/apis/batch/v1/namespaces/default/jobs", body)
+        assert code == 422
+        assert message in answer["message"]

@@ -13,7 +13,8 @@ from typing import Any
 from skedge.client.errors import NotFound
 from skedge.client.rest import STRATEGIC_MERGE_PATCH
 from skedge.controlplane.controllers.base import Context
-from skedge.controlplane.controllers.job_indexes import INDEX, parse_indexes, write_indexes
+from skedge.controlplane.controllers.job_indexes import INDEX, index_of, parse_indexes, write_indexes
+from skedge.controlplane.controllers.job_per_index import IndexFailures, is_failed, success_message
 from skedge.controlplane.controllers.job_policy import action_of
 from skedge.controlplane.controllers.kinds import JOB, POD
 from skedge.controlplane.controllers.objects import Pod, epoch, set_condition
@@ -98,12 +99,16 @@ class _Round:
         self._replace_failed_only = self._spec.get("podReplacementPolicy") == "Failed"
         self._now, self._timestamp = jobs.clock.now(), jobs.context.timestamp()
         self._completed = parse_indexes(self._status.get("completedIndexes", ""))
+        succeeded = (index_of(pod) for pod in pods if pod.status.phase == "Succeeded")
+        completed = self._completed | {index for index in succeeded if index is not None}
+        self._failures = IndexFailures(self._spec, self._status, pods, completed)
 
     async def work(self) -> float | None:
         spec, status = self._spec, self._status
         suspended = spec.get("suspend", False)
         if not suspended and not status.get("startTime"):
             status["startTime"] = self._timestamp
+        self._is_over = self._has("FailureTarget") is not None or self._has("SuccessCriteriaMet") is not None
         counted = self._count()
         active = [pod for pod in self._pods if pod.is_active]
         verdict = self._verdict(active)
@@ -139,7 +144,7 @@ class _Round:
 
     def _count(self) -> list[Pod]:
         """Move what is counted into the counters, and what has ended into the list of uncounted; the pods to let go."""
-        status = self._status
+        spec, status = self._spec, self._status
         noted = status.get("uncountedTerminatedPods") or {}
         uncounted = {name: list(noted.get(name) or ()) for name in ("succeeded", "failed")}
         tracked = {pod.metadata.uid: pod for pod in self._pods if FINALIZER in (pod.metadata.finalizers or ())}
@@ -149,10 +154,12 @@ class _Round:
                 status[name] = status.get(name, 0) + len(done)
             uncounted[name] = [uid for uid in uids if uid in tracked]
         known = {uid for uids in uncounted.values() for uid in uids}
-        ended = [pod for uid, pod in tracked.items() if uid not in known and (pod.is_finished or self._is_lost(pod))]
+        ended = [pod for uid, pod in tracked.items() if uid not in known and (pod.is_finished or is_failed(pod, spec))]
         excused: list[Pod] = []
         for pod in ended[:BURST]:
             name = "succeeded" if pod.status.phase == "Succeeded" else "failed"
+            if name == "failed" and not self._is_over and self._failures.is_kept(pod):
+                continue
             if name == "failed" and self._excused(pod):
                 excused.append(pod)
                 continue
@@ -163,6 +170,8 @@ class _Round:
         if self._indexed:
             status["completedIndexes"] = write_indexes(self._completed)
             status["succeeded"] = len(self._completed)
+            if self._failures.limit is not None:
+                status["failedIndexes"] = write_indexes(self._failures.failed) or None
         status["uncountedTerminatedPods"] = {name: uids for name, uids in uncounted.items() if uids}
         self._letting_go = [*excused, *(tracked[uid] for uids in uncounted.values() for uid in uids)]
         return ended
@@ -173,10 +182,6 @@ class _Round:
         if action is not None and action.name == "FailJob":
             self._condition("FailureTarget", "PodFailurePolicy", action.message)
         return action is not None and action.name == "Ignore"
-
-    def _is_lost(self, pod: Pod) -> bool:
-        """Deleted before it ended; it counts as failed at once unless the job wants to see it end."""
-        return pod.metadata.deletion_timestamp is not None and not self._replace_failed_only
 
     def _total(self, name: str) -> int:
         """Pods that ended this way, whether counted yet or not."""
@@ -220,6 +225,13 @@ class _Round:
         left = self._deadline()
         if left is not None and left <= 0:
             return "Failed", "DeadlineExceeded", "Job was active longer than specified deadline"
+        if self._indexed:
+            enough = self._failures.verdict(len(self._completed))
+            if enough is not None:
+                return "Failed", *enough
+            matched = success_message(spec, self._completed)
+            if matched:
+                return "Complete", "SuccessPolicy", matched
         completions, succeeded = spec.get("completions"), self._total("succeeded")
         done = succeeded >= completions if completions is not None else succeeded > 0 and not active
         if done:
@@ -240,7 +252,7 @@ class _Round:
         if completions is None:
             wanted = len(active) if succeeded else parallelism
         else:
-            wanted = min(parallelism, completions - succeeded)
+            wanted = min(parallelism, completions - succeeded - len(self._failures.failed))
         if len(active) > wanted:
             surplus = sorted(active, key=lambda pod: (pod.is_ready, bool(pod.spec.node_name)))
             await self._jobs.delete_pods(self._key, self._obj, surplus[: len(active) - wanted])
@@ -249,11 +261,15 @@ class _Round:
         missing = min(wanted - len(active) - (len(going) if self._replace_failed_only else 0), BURST)
         if missing <= 0:
             return None
-        pause = self._pause()
-        if pause > 0:
-            return pause
-        await self._jobs.create_pods(self._key, self._obj, self._bodies(active, missing))
-        return None
+        if self._indexed:
+            bodies, pause = self._indexed_bodies(active, missing)
+        else:
+            pause = self._pause()
+            body = self._jobs.pod_body(self._obj, spec["template"], change={"finalizers": [FINALIZER]})
+            bodies = [body] * missing if pause <= 0 else []
+        if bodies:
+            await self._jobs.create_pods(self._key, self._obj, bodies)
+        return pause if pause > 0 else None
 
     def _pause(self) -> float:
         """Seconds to wait after the last failure: 10 s, doubling with each one since the last success."""
@@ -265,16 +281,33 @@ class _Round:
             failures += 1
         if not failures:
             return 0.0
-        return ends[-1][0] + min(_FAILURE_BACKOFF * 2.0 ** (failures - 1), _MAX_BACKOFF) - self._now
+        return ends[-1][0] + _backoff(failures) - self._now
 
-    def _bodies(self, active: list[Pod], count: int) -> list[bytes]:
-        template = self._spec["template"]
-        if not self._indexed:
-            body = self._jobs.pod_body(self._obj, template, change={"finalizers": [FINALIZER]})
-            return [body] * count
-        taken = self._completed | {index for pod in active if (index := index_of(pod)) is not None}
-        free = (index for index in range(self._spec["completions"]) if index not in taken)
-        return [self._indexed_body(template, index) for index, _ in zip(free, range(count), strict=False)]
+    def _pause_of(self, index: int) -> float:
+        """The same for an index whose failures are counted apart."""
+        failures, last = self._failures.times(index)
+        return ended_at(last) + _backoff(failures) - self._now if last is not None else 0.0
+
+    def _indexed_bodies(self, active: list[Pod], count: int) -> tuple[list[bytes], float]:
+        """Pods for the first indexes that want one, and the seconds until the next index may be tried again."""
+        apart = self._failures.limit is not None
+        pause = 0.0 if apart else self._pause()
+        if pause > 0:
+            return [], pause
+        taken = self._completed | self._failures.failed
+        taken |= {index for pod in active if (index := index_of(pod)) is not None}
+        bodies: list[bytes] = []
+        for index in range(self._spec["completions"]):
+            if len(bodies) == count:
+                break
+            if index in taken:
+                continue
+            wait = self._pause_of(index) if apart else 0.0
+            if wait > 0:
+                pause = wait if pause <= 0 else min(wait, pause)
+            else:
+                bodies.append(self._indexed_body(self._spec["template"], index))
+        return bodies, pause
 
     def _indexed_body(self, template: JSON, index: int) -> bytes:
         name = self._obj["metadata"]["name"]
@@ -287,7 +320,8 @@ class _Round:
                     {**each, "env": [*(each.get("env") or ()), variable]} for each in template["spec"][containers]
                 ]
         mark = {INDEX: str(index)}
-        change = {"finalizers": [FINALIZER], "labels": mark, "annotations": mark, "spec": spec}
+        annotations = {**mark, **self._failures.annotations(index)}
+        change = {"finalizers": [FINALIZER], "labels": mark, "annotations": annotations, "spec": spec}
         return self._jobs.pod_body(self._obj, template, change=change, prefix=f"{name[:40]}-{index}-")
 
     # --- conditions
@@ -320,10 +354,9 @@ def finish_of(obj: JSON) -> JSON | None:
     return None
 
 
-def index_of(pod: Pod) -> int | None:
-    """The completion index a pod works on."""
-    text = (pod.metadata.annotations or {}).get(INDEX, "")
-    return int(text) if text.isdigit() else None
+def _backoff(failures: int) -> float:
+    """Seconds to wait after so many failures."""
+    return min(_FAILURE_BACKOFF * 2.0 ** min(failures - 1, 30), _MAX_BACKOFF)
 
 
 def ended_at(pod: Pod) -> float:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from skedge.controlplane.controllers.objects import Pod
+
 INDEX = "batch.kubernetes.io/job-completion-index"
 """Annotation and label of a pod of an Indexed job."""
 
@@ -33,3 +35,9 @@ def write_indexes(indexes: Iterable[int]) -> str:
             parts.append(str(start) if start == end else f"{start}-{end}")
         start = end = index
     return ",".join(parts)
+
+
+def index_of(pod: Pod) -> int | None:
+    """The completion index a pod works on."""
+    text = (pod.metadata.annotations or {}).get(INDEX, "")
+    return int(text) if text.isdigit() else None

@@ -1,6 +1,6 @@
 """A job's `podFailurePolicy`: what the failure of one pod means for the job.
 
-Upstream: `pkg/controller/job/pod_failure_policy.go`. `FailIndex` counts like `Count`: limits per index are not kept.
+Upstream: `pkg/controller/job/pod_failure_policy.go`.
 """
 
 from __future__ import annotations

@@ -53,7 +53,8 @@ class Workload(Generational):
         errors.extend(self.validate_selector(spec))
         errors.extend(self.validate_pods(spec["template"]["spec"]))
         if not errors and spec["template"]["spec"].get("restartPolicy") != "Always":
-            policy = spec["template"]["spec"].get("restartPolicy")
+            errors += _indexed_errors(spec)
+        policy = spec["template"]["spec"].get("restartPolicy")
             text = f'Unsupported value: "{policy}": supported values: "Always"'
             errors.append(FieldError("FieldValueNotSupported", text, "spec.template.spec.restartPolicy"))
         return errors
@@ -182,6 +183,7 @@ class Jobs(Workload):
             value = spec.get(key)
             if value is not None and value < 0:
                 errors.append(invalid_value(f"spec.{key}", value, "must be greater than or equal to 0"))
+        errors += _indexed_errors(spec)
         policy = spec["template"]["spec"].get("restartPolicy")
         errors.extend(validate_pod_spec(spec["template"]["spec"], "spec.template.spec"))
         if policy not in ("OnFailure", "Never"):
@@ -195,6 +197,21 @@ class Jobs(Workload):
             if new["spec"].get(key) != old["spec"].get(key):
                 errors.append(invalid_value(f"spec.{key}", new["spec"].get(key), "field is immutable"))
         return errors
+
+
+def _indexed_errors(spec: JSON) -> list[FieldError]:
+    """What only indexed jobs may have, and must have (`pkg/apis/batch/validation`)."""
+    if spec["completionMode"] == "Indexed":
+        if spec.get("completions") is None:
+            return [required("spec.completions", "when completion mode is Indexed")]
+        if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
+            return [required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified")]
+        return []
+    return [
+        invalid_value(f"spec.{key}", spec[key], "requires indexed completion mode")
+        for key in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
+        if spec.get(key) is not None
+    ]
 
 
 class CronJobs(Generational):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from skedge.controlplane.controllers.job_indexes import INDEX, parse_indexes, write_indexes
+from skedge.controlplane.controllers.job_per_index import FAILURES, success_message
 from skedge.controlplane.controllers.kinds import JOB, POD
 from unit.controlplane.controllers.support import Lab, lab
 
@@ -121,6 +122,90 @@ async def test_suspended_jobs_have_no_pods_and_deleted_pods_are_replaced() -> No
         await it.client.delete(POD.path("default", (await it.pods())[0]["metadata"]["name"]))
         status = await it.until(lambda: ended(it, "long", "Complete"), within=120, step=1)
         assert (status["succeeded"], status["failed"]) == (1, 1)
+
+
+async def end(it: Lab, index: int, phase: str) -> JSON:
+    """Ends the running pod of an index; the pod."""
+
+    async def running() -> JSON | None:
+        pods = await it.pods(f"{INDEX}={index}")
+        return next((pod for pod in pods if pod["status"]["phase"] == "Running"), None)
+
+    pod: JSON = await it.until(running, within=90)
+    path = POD.path("default", pod["metadata"]["name"], "status")
+    await it.client.patch(path, {"status": {"phase": phase}})
+    return pod
+
+
+FOREVER = {"skedge.io/run-seconds": "100000"}
+PARTS = {"completionMode": "Indexed", "parallelism": 4}
+
+
+@pytest.mark.asyncio
+async def test_indexes_fail_one_by_one() -> None:
+    async with lab() as it:
+        await it.client.create(JOBS, job("parts", FOREVER, completions=3, backoffLimitPerIndex=1, **PARTS))
+        for index in (0, 2):
+            await end(it, index, "Succeeded")
+        first = await end(it, 1, "Failed")
+        assert first["metadata"]["annotations"][FAILURES] == "0"
+        await it.let_pass(3)
+        kept = await it.client.get(POD.path("default", first["metadata"]["name"]))
+        assert kept["metadata"]["finalizers"] == ["batch.kubernetes.io/job-tracking"]
+        second = await end(it, 1, "Failed")  # after a pause
+        assert second["metadata"]["annotations"][FAILURES] == "1"
+        status = await it.until(lambda: ended(it, "parts", "Failed"))
+        assert (status["completedIndexes"], status["failedIndexes"], status["failed"]) == ("0,2", "1", 2)
+        assert status["conditions"][-1]["reason"] == "FailedIndexes"
+        assert not any(pod["metadata"].get("finalizers") for pod in await it.pods())
+
+
+@pytest.mark.asyncio
+async def test_too_many_failed_indexes_and_a_policy_that_gives_up_an_index() -> None:
+    async with lab() as it:
+        rule = {"action": "FailIndex", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+        policy = {"rules": [rule]}
+        spec = {"backoffLimitPerIndex": 5, "maxFailedIndexes": 1, "podFailurePolicy": policy}
+        await it.client.create(JOBS, job("parts", FOREVER, completions=4, **spec, **PARTS))
+        await it.until(lambda: it.running(4))
+        for index in (3, 1):
+            pod = await end(it, index, "Running")
+            conditions = [*pod["status"]["conditions"], {"type": "DisruptionTarget", "status": "True"}]
+            body = {"status": {"phase": "Failed", "conditions": conditions}}
+            await it.client.patch(POD.path("default", pod["metadata"]["name"], "status"), body)
+        status = await it.until(lambda: ended(it, "parts", "Failed"))
+        assert status["failedIndexes"] == "1,3"
+        assert status["conditions"][-1]["reason"] == "MaxFailedIndexesExceeded"
+        assert (status["failed"], status.get("active", 0)) == (4, 0)
+
+
+@pytest.mark.asyncio
+async def test_success_policy() -> None:
+    async with lab() as it:
+        rules = {"rules": [{"succeededIndexes": "0,2-3", "succeededCount": 2}]}
+        await it.client.create(JOBS, job("parts", FOREVER, completions=4, successPolicy=rules, **PARTS))
+        await it.until(lambda: it.running(4))
+        for index in (1, 2, 3):
+            await end(it, index, "Succeeded")
+        status = await it.until(lambda: ended(it, "parts", "Complete"))
+        assert [(each["type"], each["reason"], each["message"]) for each in status["conditions"]] == [
+            (type, "SuccessPolicy", "Matched rules at index 0") for type in ("SuccessCriteriaMet", "Complete")
+        ]
+        assert (status["succeeded"], status["completedIndexes"]) == (3, "1-3")
+
+
+@pytest.mark.parametrize(
+    ("rule", "completed", "found"),
+    [
+        ({"succeededIndexes": "1-2"}, {1}, False),
+        ({"succeededIndexes": "1-2"}, {1, 2}, True),
+        ({"succeededCount": 2}, {0, 5}, True),
+        ({"succeededIndexes": "1-3", "succeededCount": 1}, {0, 4}, False),
+    ],
+)
+def test_rules_of_success(rule: JSON, completed: set[int], found: bool) -> None:
+    spec = {"successPolicy": {"rules": [{"succeededIndexes": "9"}, rule]}}
+    assert success_message(spec, completed) == ("Matched rules at index 1" if found else "")
 
 
 @pytest.mark.parametrize(
