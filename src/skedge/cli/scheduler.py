@@ -67,7 +67,7 @@ def run(argv: Sequence[str]) -> int:
     handler = _log_to(options)
     for name, value in options.lines():
         if log.v(1):
-            log.info(f'FLAG: --{name}="{value}"')
+            log.plain(f'FLAG: --{name}="{value}"')
     for note in notes:
         log.warning(note)
     signals = Signals()

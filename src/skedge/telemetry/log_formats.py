@@ -53,6 +53,8 @@ class KlogFormatter(logging.Formatter):
         values: Values | None = getattr(record, "values", None)
         if values is None:
             return head + _plain_message(record)
+        if getattr(record, "plain", False):
+            return head + str(record.msg)
         return head + quote(record.msg) + "".join(f" {key}{_text(value)}" for key, value in values.items())
 
 

@@ -77,6 +77,11 @@ class Logger:
         level, self._asked = self._asked, 0
         self._write(logging.INFO, message, level, values)
 
+    def plain(self, message: str, /) -> None:
+        """An info line without values, which the text form does not quote: what the reference prints for scripts."""
+        level, self._asked = self._asked, 0
+        self._write(logging.INFO, message, level, {}, plain=True)
+
     def warning(self, message: str, /, **values: object) -> None:
         """Something that may surprise, and that the process copes with."""
         self._write(logging.WARNING, message, 0, values)
@@ -85,13 +90,13 @@ class Logger:
         """Something went wrong: `error` (an exception, a text, None) becomes the value `err`."""
         self._write(logging.ERROR, message, None, values if error is None else {"err": error, **values})
 
-    def _write(self, severity: int, message: str, level: int | None, values: Values) -> None:
+    def _write(self, severity: int, message: str, level: int | None, values: Values, *, plain: bool = False) -> None:
         frame = sys._getframe(2)
         code = frame.f_code
         record = logging.LogRecord(
             self._target.name, severity, code.co_filename, frame.f_lineno, message, (), None, code.co_name
         )
-        record.values, record.v = values, level
+        record.values, record.v, record.plain = values, level, plain
         self._target.handle(record)
 
     def _matches(self, pattern: str) -> bool:

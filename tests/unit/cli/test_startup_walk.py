@@ -217,7 +217,7 @@ def test_a18_version_and_flags(tmp_path: Path) -> None:
     assert KUBERNETES_VERSION in skedge(tmp_path, "--version").out
     ran = skedge(tmp_path, "-v=1", "--kubeconfig=absent")
     assert ran.status == 1
-    assert 'FLAG: --secure-port=\\"10259\\"' in ran.err
+    assert '] FLAG: --secure-port="10259"\n' in ran.err
 
 
 def test_a19_help_has_named_sections(tmp_path: Path) -> None:

@@ -89,6 +89,18 @@ def test_text_header(severity: int, letter: str) -> None:
     assert re.fullmatch(letter + r'111[45] \d\d:\d\d:20\.250000      17 file\.py:123\] "message"', line)
 
 
+@pytest.mark.parametrize(
+    ("format", "wanted"), [("text", '] FLAG: --x="a"\n'), ("json", '"FLAG: --x=\\"a\\"","v":1}\n')]
+)
+def test_plain_lines_are_not_quoted(format: Any, wanted: str) -> None:
+    stream = io.StringIO()
+    logs.configure(format, 1, stream=stream)
+    log = logs.get_logger("skedge.a")
+    assert log.v(1)
+    log.plain('FLAG: --x="a"')
+    assert stream.getvalue().endswith(wanted)
+
+
 def test_json_keys_and_their_order() -> None:
     line = JsonFormatter().format(record(values={"err": ValueError("bad"), "n": 1}, v=None))
     assert line == '{"ts":1700000000250.0,"caller":"dir/file.py:123","msg":"message","err":"bad","n":1}'
