@@ -53,8 +53,7 @@ class Workload(Generational):
         errors.extend(self.validate_selector(spec))
         errors.extend(self.validate_pods(spec["template"]["spec"]))
         if not errors and spec["template"]["spec"].get("restartPolicy") != "Always":
-            errors += _indexed_errors(spec)
-        policy = spec["template"]["spec"].get("restartPolicy")
+            policy = spec["template"]["spec"].get("restartPolicy")
             text = f'Unsupported value: "{policy}": supported values: "Always"'
             errors.append(FieldError("FieldValueNotSupported", text, "spec.template.spec.restartPolicy"))
         return errors
