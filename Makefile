@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test test-full check format lint types contracts bench bench-full lock clean
+.PHONY: help demo test test-full check format lint types contracts docs bench bench-full lock clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -30,7 +30,7 @@ test: $(VENV)/.dev ## the tests (at most 6 minutes on 2 cores)
 test-full: $(VENV)/.dev ## the tests and the slow tier
 	$(BIN)/python -m pytest -q
 
-check: $(VENV)/.dev format lint types contracts test ## everything a change must pass; stops at the first failure
+check: $(VENV)/.dev format lint types contracts docs test ## everything a change must pass; stops at the first failure
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests bench examples
@@ -43,6 +43,9 @@ types: $(VENV)/.dev
 
 contracts: $(VENV)/.dev
 	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m pytest -q tests/unit/test_docs.py tests/unit/test_deviations.py tests/unit/cli/test_describe.py
 
 bench: $(VENV)/.dev ## quick benchmarks -> bench/results/latest.json
 	$(BIN)/python -m bench --quick

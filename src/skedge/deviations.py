@@ -259,6 +259,13 @@ DEVIATIONS: Final = (
     ),
     Deviation(
         _COMMAND,
+        "Plugins of one's own are loaded when the process starts",
+        "`--plugin`",
+        "Upstream links them in. One that the configuration does not name is enabled at all its points in all profiles; "
+        "one in node form is asked about nodes that all other filters left, whatever its place among them.",
+    ),
+    Deviation(
+        _COMMAND,
         "Go's settings are not logged",
         "environment variables `GOGC`, `GOMAXPROCS`, `GOTRACEBACK`",
         "They are not looked at, and upstream's line `Golang settings` is absent.",
