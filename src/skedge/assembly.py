@@ -46,7 +46,7 @@ class Absent:
         pass
 
 
-def registry(out_of_tree: Mapping[str, Factory] | None = None, *, legacy: bool = False) -> dict[str, Factory]:
+def all_plugins(out_of_tree: Mapping[str, Factory] | None = None, *, legacy: bool = False) -> dict[str, Factory]:
     """In-tree plugins and those of the caller, by name; with `legacy` also those that only a Policy can ask for.
 
     Raises ConfigError for a name that is given twice.
@@ -153,7 +153,7 @@ def build(
     clock: Clock,
     pod_lister: Callable[[str], PodInfo | PlacedPod | None],
     gates: FeatureGates | None = None,
-    out_of_tree: Mapping[str, Factory] | None = None,
+    registry: Mapping[str, Factory] | None = None,
     listers: Listers | None = None,
     rng: random.Random | None = None,
     hooks: SchedulerHooks | None = None,
@@ -163,6 +163,8 @@ def build(
     inbox: Inbox | None = None,
 ) -> Scheduler:
     """A scheduler, ready to be fed by its `handlers` and run. Raises ConfigError.
+
+    `registry`: plugins of the caller, by name; the names of in-tree ones are taken.
 
     `connections`: bindings under way at a time; `max_in_unschedulable`: seconds before a rejected pod is tried without
     an event. `extenders` are those of the configuration, connected; with any, `inbox` is where whoever feeds the
@@ -183,7 +185,7 @@ def build(
         pod_lister=pod_lister,
     )
     handle.hooks = hooks or handle.hooks
-    profiles = build_profiles(config, registry(out_of_tree, legacy=config.legacy_plugins), handle)
+    profiles = build_profiles(config, all_plugins(registry, legacy=config.legacy_plugins), handle)
     if hooks is not None:
         for profile in profiles.values():
             profile.measures = CountedMeasures(profile, hooks, clock.monotonic)

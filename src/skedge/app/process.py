@@ -206,7 +206,7 @@ class SchedulerProcess:
                 clock=self.clock,
                 pod_lister=watches.pods.store.get,
                 gates=self.gates,
-                out_of_tree=self._out_of_tree,
+                registry=self._out_of_tree,
                 listers=listers,
                 rng=self.rng,
                 hooks=self.hooks,

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from skedge import names
-from skedge.assembly import registry
+from skedge.assembly import all_plugins
 from skedge.cli.arguments import Parser
 from skedge.cli.tables import columns
 from skedge.config.defaults import default_configuration
@@ -53,7 +53,7 @@ def entries() -> list[Entry]:
     """All plugins that can be named, in the order of the registry."""
     enabled = {plugin.name: plugin.weight for plugin in default_configuration().profiles[0].plugins.multi_point.enabled}
     found = []
-    for name, factory in registry(legacy=True).items():
+    for name, factory in all_plugins(legacy=True).items():
         points = [point for point in names.EXTENSION_POINTS if extends(factory, point)]
         if not points:
             continue

@@ -14,7 +14,7 @@ import msgspec
 from skedge import names
 from skedge.api.core import Node, Pod
 from skedge.api.decode import KINDS
-from skedge.assembly import build_profiles, registry
+from skedge.assembly import all_plugins, build_profiles
 from skedge.cache.cache import Cache
 from skedge.cache.pod_groups import PodGroups
 from skedge.clock import VirtualClock
@@ -103,7 +103,7 @@ class Cluster:
             handle.pod_groups = self.cache.groups = PodGroups()
         self.config = config or default_configuration(self.gates)
         self.profiles: dict[str, Profile] = build_profiles(
-            self.config, registry(out_of_tree, legacy=self.config.legacy_plugins), handle
+            self.config, all_plugins(out_of_tree, legacy=self.config.legacy_plugins), handle
         )
 
     def put(self, kind: str, obj: Any) -> None:

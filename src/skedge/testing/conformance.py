@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from skedge.api.core import Pod
-from skedge.assembly import registry
+from skedge.assembly import all_plugins
 from skedge.framework.status import Status
 from skedge.profiles.search import CycleError, Search
 from skedge.snapshot.pods import PodInfo
@@ -298,7 +298,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--incremental", type=int, metavar="SEED", help="reach each case step by step, on detours")
     arguments = parser.parse_args(argv)
     plugins = frozenset(arguments.plugins.split(",")) if arguments.plugins is not None else None
-    unknown = sorted((plugins or frozenset()) - registry(legacy=True).keys())
+    unknown = sorted((plugins or frozenset()) - all_plugins(legacy=True).keys())
     if unknown:
         print(f"error: --plugins: there is no plugin {unknown[0]!r}", file=sys.stderr)
         return 1

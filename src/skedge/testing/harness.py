@@ -97,7 +97,7 @@ class Harness:
             clock=self.clock,
             pod_lister=self.store.get,
             gates=self.gates,
-            out_of_tree=out_of_tree,
+            registry=out_of_tree,
             listers=self.listers,
             rng=random.Random(seed),
             hooks=hooks,

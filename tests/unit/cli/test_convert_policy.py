@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from skedge import names
-from skedge.assembly import registry
+from skedge.assembly import all_plugins
 from skedge.cli.convert_policy import convert
 from skedge.cli.main import main
 from skedge.config.build_checks import expand_profiles
@@ -83,7 +83,7 @@ def test_a_policy(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
 
 def effect(config: KubeSchedulerConfiguration) -> dict[str, Any]:
     """A configuration with what it comes to: plugins per point, arguments of those in use, legacy plugins left out."""
-    known = registry(legacy=True)
+    known = all_plugins(legacy=True)
     expanded = expand_profiles(config, lambda name, point: extends(known[name], point), known)
     data = to_data(config)
     for profile in data["profiles"]:

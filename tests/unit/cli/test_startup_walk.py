@@ -18,7 +18,7 @@ from legacy_clusters import feasible, fill, policy_cluster, scores, service
 from plane import running
 from skedge import KUBERNETES_VERSION, names
 from skedge.app.policy import use_policy
-from skedge.assembly import registry
+from skedge.assembly import all_plugins
 from skedge.client.clientconfig import ClientConfig
 from skedge.config.complete import Completed, complete
 from skedge.config.defaults import default_configuration
@@ -149,11 +149,11 @@ def test_a12_plugins_of_the_caller_are_registered_unless_the_name_is_taken() -> 
     def factory(args: Any, handle: Any) -> Any:
         return object()
 
-    assert registry({"Mine": factory})["Mine"] is factory
+    assert all_plugins({"Mine": factory})["Mine"] is factory
     for name, legacy in (("NodeName", False), ("NodeLabel", True)):
         with pytest.raises(ConfigError, match=f"^a plugin named {name} already exists$"):
-            registry({name: factory}, legacy=legacy)
-    assert registry({"NodeLabel": factory})["NodeLabel"] is factory
+            all_plugins({name: factory}, legacy=legacy)
+    assert all_plugins({"NodeLabel": factory})["NodeLabel"] is factory
 
 
 def test_a12_legacy_plugins_have_no_name_in_a_v1_file() -> None:
