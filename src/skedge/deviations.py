@@ -261,8 +261,8 @@ DEVIATIONS: Final = (
         _COMMAND,
         "Plugins of one's own are loaded when the process starts",
         "`--plugin`",
-        "Upstream links them in. One that the configuration does not name is enabled at all its points in all profiles; "
-        "one in node form is asked about nodes that all other filters left, whatever its place among them.",
+        "Upstream links them in. One that the configuration does not name is enabled at all its points in all "
+        "profiles; one in node form is asked about nodes that all other filters left, whatever its place among them.",
     ),
     Deviation(
         _COMMAND,
