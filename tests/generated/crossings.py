@@ -11,6 +11,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from generated.configurations import configuration
+
 Json = dict[str, Any]
 VOLUME_LISTS = ("pvs", "pvcs", "storageClasses", "csiNodes", "csiDrivers", "csiStorageCapacities", "volumeAttachments")
 OTHER_LISTS = ("services", "replicaSets", "replicationControllers", "statefulSets", "pdbs", "namespaces")
@@ -188,8 +190,8 @@ class Crossings:
     # --- configuration ------------------------------------------------------------------------------------------------
 
     def _configure(self, case: Json, pod: Json) -> None:
-        if self.chance(0.35):
-            config = self._pick().get("config")
+        if self.chance(0.5):
+            config = configuration(self.rng) if self.chance(0.5) else self._pick().get("config")
             if config is None:
                 case.pop("config", None)
             else:
