@@ -126,7 +126,12 @@ _ROWS: dict[str, Sequence[_Row]] = {
             _client.content_type,
             "DEPRECATED: content type of API requests. Not used with --config.",
         ),
-        ("kube-api-qps", kinds.FLOAT32, _client.qps, "DEPRECATED: API requests a second. Not used with --config."),
+        (
+            "kube-api-qps",
+            kinds.FLOAT32,
+            _client.qps,
+            "DEPRECATED: API requests a second, and so the most pods bound a second. Not used with --config.",
+        ),
         ("kubeconfig", kinds.STRING, "", "DEPRECATED: kubeconfig file. Not used with --config."),
         (
             "pod-max-in-unschedulable-pods-duration",

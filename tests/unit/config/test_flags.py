@@ -149,6 +149,11 @@ def test_recorded_flagz():
     assert ours == recorded
 
 
+def test_help_says_what_the_rate_limit_means():
+    text = " ".join(help_text().split())
+    assert "API requests a second, and so the most pods bound a second. Not used with --config. (default 50)" in text
+
+
 def test_options_have_every_flag():
     assert set(Options.__struct_fields__) == {flag.attribute for flag in FLAGS} | {"given"}
     assert parse_options(["--v=1", "--config", "x"]).given == {"v", "config"}
