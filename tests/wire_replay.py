@@ -3,6 +3,9 @@
 Recordings lie in `tests/data/wire` (without prose and managedFields). What differs from run to run is not compared:
 times, UIDs, resourceVersions, managedFields, generated suffixes, continue tokens, hashes, addresses. UIDs, versions and
 generated names that a later request mentions are translated to those of this run.
+
+`SKEDGE_WIRE_SERVER=https://...` replays against a fresh server of somebody else that knows the tokens of `TOKENS` (the
+embedded one remembers nothing of an earlier run, others may); with `KUBEBUILDER_ASSETS` test_wire.py starts a real one.
 """
 
 from __future__ import annotations
@@ -10,10 +13,11 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import os
 import random
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +29,7 @@ from skedge.controlplane.access import Access, User
 from skedge.controlplane.server import ControlPlane
 
 DATA = Path(__file__).parent / "data" / "wire"
+EXTERNAL = os.environ.get("SKEDGE_WIRE_SERVER", "")
 FILES = ("discovery", "objects", "scheduling", "watch", "kubectl")
 TOKENS = {
     "admintoken": User("admin", ("system:masters",)),
@@ -173,24 +178,17 @@ class Replay:
         self.names = Names()
         self.problems: dict[str, dict[str, list[str]]] = {name: {} for name in files}
 
-    @asynccontextmanager
-    async def started(self) -> AsyncIterator[ControlPlane]:
-        """A server on which all files were replayed."""
-        plane = ControlPlane(access=Access(TOKENS), rng=random.Random(1), bookmark_interval=0.3)
-        await plane.start()
-        try:
-            async with aiohttp.ClientSession(plane.url) as session:
-                self.session = session
-                for name in self.files:
-                    await getattr(self, f"before_{name}", _nothing)()
-                    seen: dict[int, int] = {}
-                    for step in load(name):
-                        count = seen[step["step"]] = seen.get(step["step"], 0) + 1
-                        key = f"{step['step']}" if count == 1 else f"{step['step']}/{count}"
-                        self.problems[name][key] = await self.step(name, step)
-            yield plane
-        finally:
-            await plane.stop()
+    async def run(self, url: str) -> None:
+        """Replay all files on a fresh server."""
+        async with aiohttp.ClientSession(url, connector=aiohttp.TCPConnector(ssl=False)) as session:
+            self.session = session
+            for name in self.files:
+                await getattr(self, f"before_{name}", _nothing)()
+                seen: dict[int, int] = {}
+                for step in load(name):
+                    count = seen[step["step"]] = seen.get(step["step"], 0) + 1
+                    key = f"{step['step']}" if count == 1 else f"{step['step']}/{count}"
+                    self.problems[name][key] = await self.step(name, step)
 
     async def step(self, file: str, step: dict[str, Any]) -> list[str]:
         """Send one request and compare the answer."""
@@ -356,13 +354,36 @@ def blank(text: str) -> str:
     return re.sub(r"  managedFields:\n(  [- ].*\n)*", "", text)
 
 
-def replay() -> dict[str, dict[str, list[str]]]:
-    """Problems of every step: file -> step -> differences."""
+@asynccontextmanager
+async def embedded() -> AsyncIterator[ControlPlane]:
+    """A fresh embedded server."""
+    plane = ControlPlane(access=Access(TOKENS), rng=random.Random(1), bookmark_interval=0.3)
+    await plane.start()
+    try:
+        yield plane
+    finally:
+        await plane.stop()
+
+
+@asynccontextmanager
+async def _embedded_url() -> AsyncIterator[str]:
+    async with embedded() as plane:
+        yield plane.url
+
+
+@asynccontextmanager
+async def of_somebody_else() -> AsyncIterator[str]:
+    """The URL that the environment names."""
+    yield EXTERNAL
+
+
+def replay(server: Callable[[], AbstractAsyncContextManager[str]] | None = None) -> dict[str, dict[str, list[str]]]:
+    """Problems of every step: file -> step -> differences. By default on the embedded server, or the one named."""
     run = Replay()
 
     async def all_files() -> None:
-        async with run.started():
-            pass
+        async with (server or (of_somebody_else if EXTERNAL else _embedded_url))() as url:
+            await run.run(url)
 
     asyncio.run(all_files())
     return run.problems

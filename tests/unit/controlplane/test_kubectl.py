@@ -15,7 +15,7 @@ import pytest
 
 from plane import Client, running
 from skedge.clock import RealClock
-from wire_replay import DATA, Replay
+from wire_replay import DATA, Replay, embedded
 
 pytestmark = pytest.mark.asyncio
 
@@ -128,7 +128,8 @@ async def test_recorded_command_lines(tmp_path: Path) -> None:
         commands: list[dict[str, Any]] = json.load(file)
     replay = Replay(("objects", "scheduling", "watch"))
     differing: dict[str, str] = {}
-    async with replay.started() as plane:
+    async with embedded() as plane:
+        await replay.run(plane.url)
         plane.access.enforced = False  # kubectl sends no token over plain HTTP
         kubectl = Kubectl(plane.url, tmp_path)
         for command in commands:

@@ -1,18 +1,20 @@
-"""Every recorded exchange with kube-apiserver v1.36.2, replayed."""
+"""Every recorded exchange with kube-apiserver, replayed; on a real one too where `KUBEBUILDER_ASSETS` names it."""
 
 from __future__ import annotations
 
 import pytest
 
+from e2e.servers import BACKENDS, running
 from wire_replay import FILES, replay
 
 # Steps that do not pass yet, with the reason. One that passes must be taken off this list.
 EXPECTED: dict[str, dict[str, str]] = {}
 
 
-@pytest.fixture(scope="module")
-def problems() -> dict[str, dict[str, list[str]]]:
-    return replay()
+@pytest.fixture(scope="module", params=BACKENDS)
+def problems(request: pytest.FixtureRequest) -> dict[str, dict[str, list[str]]]:
+    backend: str = request.param
+    return replay() if backend == "embedded" else replay(lambda: running(backend))
 
 
 @pytest.mark.parametrize("name", FILES)

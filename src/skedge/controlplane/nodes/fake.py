@@ -43,7 +43,7 @@ class FakeNodes:
         stages = stages or load_stages()
         self._pods = context.pods
         self._nodes = context.informer(NODES)
-        self.heartbeats = Heartbeats(self._client, rng)
+        self.heartbeats = Heartbeats(self._client, rng, self._nodes.store.get)
         self._images = Images(self._client, self._nodes.store.get)
         self._addresses: dict[str, str] = {}
         self._next_ip = 0

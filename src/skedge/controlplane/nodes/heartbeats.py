@@ -1,8 +1,9 @@
-"""The Leases by which nodes show that they live: one task for all nodes.
+"""The Leases by which nodes show that they live, and the times in their conditions: one task for all nodes.
 
 A node renews every 10 s, like a kubelet; of more than a thousand nodes each renews less often, so that together they
 send at most 100 requests a second, and says so in its lease (`leaseDurationSeconds` is four times the interval), which
-node lifecycle respects. Upstream: `component-helpers/apimachinery/lease`.
+node lifecycle respects. Every five minutes its conditions say that they still hold (`nodeStatusReportFrequency`).
+Upstream: `component-helpers/apimachinery/lease`, `pkg/kubelet/kubelet_node_status.go`.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 import heapq
 import logging
 import random
+from collections.abc import Callable
 from typing import Any
 
 from skedge.client import aio
 from skedge.client.errors import ApiError, ClientError, NotFound, one_line
-from skedge.client.rest import RestClient
-from skedge.client.timefmt import micro_time
-from skedge.controlplane.controllers.kinds import LEASE, NODE_LEASES
+from skedge.client.rest import STRATEGIC_MERGE_PATCH, RestClient
+from skedge.client.timefmt import micro_time, rfc3339
+from skedge.controlplane.controllers.kinds import LEASE, NODE, NODE_LEASES
+from skedge.controlplane.controllers.objects import Node
 from skedge.controlplane.controllers.owning import together
 
 log = logging.getLogger(__name__)
@@ -24,6 +27,7 @@ log = logging.getLogger(__name__)
 JSON = dict[str, Any]
 
 INTERVAL = 10.0
+REPORT = 300.0
 RATE = 100.0
 """Renewals a second, of all nodes together."""
 _TICK = 0.5
@@ -31,11 +35,12 @@ _AT_ONCE = 16
 
 
 class Heartbeats:
-    """`add` and `remove` nodes; `run` it as a task."""
+    """`add` and `remove` nodes; `run` it as a task. `get` finds a node by name."""
 
-    def __init__(self, client: RestClient, rng: random.Random) -> None:
-        self._client, self._clock, self._rng = client, client.clock, rng
+    def __init__(self, client: RestClient, rng: random.Random, get: Callable[[str], Node | None]) -> None:
+        self._client, self._clock, self._rng, self._get = client, client.clock, rng, get
         self._uids: dict[str, str] = {}
+        self._report_at: dict[str, float] = {}
         self._due: list[tuple[float, str, str]] = []  # when, name, UID
 
     @property
@@ -47,11 +52,14 @@ class Heartbeats:
         """Let a node's heart beat, from now on."""
         if self._uids.get(name) != uid:
             self._uids[name] = uid
-            heapq.heappush(self._due, (self._clock.monotonic(), name, uid))
+            now = self._clock.monotonic()
+            heapq.heappush(self._due, (now, name, uid))
+            self._report_at[name] = now + REPORT * self._rng.uniform(0.5, 1.0)
 
     def remove(self, name: str) -> None:
         """The node stops, or is gone."""
         self._uids.pop(name, None)
+        self._report_at.pop(name, None)
 
     async def run(self) -> None:
         """Renew until cancelled; what fails is tried again at the next turn."""
@@ -84,10 +92,29 @@ class Heartbeats:
                 )
             except NotFound:
                 await self._client.request("POST", LEASE.path(NODE_LEASES), body=_lease(name, uid, spec))
+            await self._report(name, uid)
         except ApiError as error:
             log.warning("lease of node %s: %s", name, one_line(error))
         except ClientError as error:
             log.debug("lease of node %s: %s", name, one_line(error))
+
+
+    async def _report(self, name: str, uid: str) -> None:
+        """Renew the times in a node's conditions when they are old; those that somebody else gave up are left."""
+        now, node = self._clock.monotonic(), self._get(name)
+        if now < self._report_at.get(name, now + 1) or node is None or node.metadata.uid != uid:
+            return
+        self._report_at[name] = now + REPORT
+        time = rfc3339(self._clock.now())
+        conditions = [
+            {"type": each.type, "lastHeartbeatTime": time}
+            for each in node.status.conditions or ()
+            if each.last_heartbeat_time is not None and each.status != "Unknown"
+        ]
+        if conditions:
+            body = {"metadata": {"uid": uid}, "status": {"conditions": conditions}}
+            path = NODE.path(name=name, subresource="status")
+            await self._client.request("PATCH", path, body=body, content_type=STRATEGIC_MERGE_PATCH)
 
 
 def _lease(name: str, uid: str, spec: JSON) -> JSON:

@@ -76,6 +76,24 @@ async def test_an_adopted_node_becomes_ready_and_beats() -> None:
 
 
 @pytest.mark.asyncio
+async def test_conditions_are_confirmed_every_five_minutes() -> None:
+    async with lab("1") as it:
+
+        async def conditions() -> dict[str, tuple[str, str]]:
+            node = await it.client.get(NODE.path(name="node-0"))
+            found = node["status"]["conditions"]
+            return {each["type"]: (each["lastHeartbeatTime"], each["lastTransitionTime"]) for each in found}
+
+        before = await conditions()
+        await it.let_pass(320, step=5)
+        after = await conditions()
+        assert len(after) == 4
+        for type, (heartbeat, transition) in after.items():
+            assert heartbeat > before[type][0]
+            assert transition == before[type][1]
+
+
+@pytest.mark.asyncio
 async def test_how_pods_end() -> None:
     async with lab("1") as it:
         ends = {
