@@ -273,7 +273,7 @@ def test_without_pre_filter_and_pre_score() -> None:
     plugin, info, view = plugin_of(cluster := cluster_of(TWO, [])), pod().info(), Rows(cluster.cache.table)
     with pytest.raises(PluginError, match='error reading "PreFilterInterPodAffinity" from cycleState: not found'):
         plugin.filter(CycleState(), info, view)
-    with pytest.raises(PluginError, match='reading "PreScoreInterPodAffinity" from cycleState: not found'):
+    with pytest.raises(PluginError, match='failed to read "PreScoreInterPodAffinity" from cycleState: not found'):
         plugin.score(CycleState(), info, view)
 
 

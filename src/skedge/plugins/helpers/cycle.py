@@ -22,11 +22,11 @@ def pre_filtered(state: CycleState, plugin: str) -> Any:
         raise PluginError(text) from None
 
 
-def pre_scored(state: CycleState, plugin: str) -> Any:
-    """What the plugin's PreScore wrote. Raises PluginError when PreScore did not run."""
+def pre_scored(state: CycleState, plugin: str, words: str = "error reading") -> Any:
+    """What the plugin's PreScore wrote. Raises PluginError, in the reference's words, when PreScore did not run."""
     key = PRE_SCORED + plugin
     try:
         return state.read(key)
     except KeyError:
-        text = f'plugin "{plugin}" failed with: error reading "{key}" from cycleState: not found'
+        text = f'plugin "{plugin}" failed with: {words} "{key}" from cycleState: not found'
         raise PluginError(text) from None

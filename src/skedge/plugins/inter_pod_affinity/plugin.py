@@ -74,7 +74,7 @@ class InterPodAffinity:
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, view: View) -> Any:
-        return raw_scores(pre_scored(state, self.name), view)
+        return raw_scores(pre_scored(state, self.name, "failed to read"), view)
 
     # --- events -------------------------------------------------------------------------------------------------------
 
