@@ -1,7 +1,8 @@
 """Nodes that fall silent: Ready becomes Unknown, taints say why, pods that do not tolerate them are deleted.
 
     Lease or Ready condition renewed ──▶ heard of now       every 5 s: silent longer than GRACE ──▶ conditions Unknown
-    conditions, spec.unschedulable ──▶ NoSchedule taints    Ready not True ──▶ NoExecute taint ──▶ taint_eviction.py
+    conditions, spec.unschedulable ──▶ NoSchedule taints    Ready not True ──zones.py──▶ NoExecute taint, see
+                                                                                         taint_eviction.py
 
 Upstream: `pkg/controller/nodelifecycle/node_lifecycle_controller.go`.
 """
@@ -18,6 +19,7 @@ from skedge.controlplane.controllers.base import NODE_NAME, Context, Controller,
 from skedge.controlplane.controllers.kinds import LEASES, NODE, NODE_LEASES, NODES, POD
 from skedge.controlplane.controllers.objects import Lease, Node, Pod, Taint
 from skedge.controlplane.controllers.owning import together
+from skedge.controlplane.controllers.zones import Zones
 
 JSON = dict[str, Any]
 
@@ -60,6 +62,7 @@ class NodeLifecycle(Controller):
         self.pods = context.pods
         self.nodes = context.informer(NODES)
         self.leases = context.informer(LEASES)
+        self._zones = Zones(self.clock)
         self._seen: dict[str, _Seen] = {}
         self.nodes.add_handler(
             on_add=lambda node, _: self._heard(node),
@@ -78,8 +81,11 @@ class NodeLifecycle(Controller):
         await self.every(PERIOD, self.look)
 
     async def look(self) -> None:
-        """Enqueue the nodes that have been silent for too long."""
+        """Enqueue the nodes that have been silent for too long, and all where everything is down or no longer so."""
         now = self.clock.monotonic()
+        if self._zones.assess(self.nodes.store):
+            for name in self._seen:
+                self.enqueue(name)
         for name, seen in self._seen.items():
             if now - seen.at > self._grace(name):
                 node = self.nodes.store.get(name)
@@ -92,14 +98,13 @@ class NodeLifecycle(Controller):
             self.forget(key)
             return None
         if self.clock.monotonic() - seen.at > self._grace(key):
-            await self._declare_lost(node)
-            return None  # the changed conditions bring us back
-        await self._taint(node)
+            return await self._declare_lost(node)  # the changed conditions bring us back
+        again = await self._taint(node)
         if self._status(node, "Ready") != "True":
             await self._mark_pods(node)
-        return None
+        return again
 
-    async def _declare_lost(self, node: Node) -> None:
+    async def _declare_lost(self, node: Node) -> float | None:
         now = self.context.timestamp()
         conditions = []
         for type in _WATCHED:
@@ -118,18 +123,21 @@ class NodeLifecycle(Controller):
             path = NODE.path(name=node.metadata.name, subresource="status")
             body = {"metadata": {"uid": node.metadata.uid}, "status": {"conditions": conditions}}
             await self.client.request("PATCH", path, body=body, content_type=STRATEGIC_MERGE_PATCH)
-        await self._taint(node)
+        return await self._taint(node)
 
-    async def _taint(self, node: Node) -> None:
-        """Make the taints that are ours to set what the conditions ask for."""
-        present = node.spec.taints or ()
+    async def _taint(self, node: Node) -> float | None:
+        """Make the taints that are ours to set what the conditions ask for; when to look again if pods must wait."""
+        present, again = node.spec.taints or (), None
         wanted: dict[tuple[str, str], Taint] = {}
         for each in node.status.conditions or ():
             key = _BY_CONDITION.get((each.type, each.status))
             if key is not None:
                 wanted[key, "NoSchedule"] = Taint(key=key, effect="NoSchedule")
-                if key in (NOT_READY, UNREACHABLE):
-                    wanted[key, "NoExecute"] = Taint(key=key, effect="NoExecute", time_added=self.context.timestamp())
+                if key in (NOT_READY, UNREACHABLE) and not self._zones.all_down:
+                    again = self._pods_wait(node)
+                    if again is None:
+                        added = self.context.timestamp()
+                        wanted[key, "NoExecute"] = Taint(key=key, effect="NoExecute", time_added=added)
         if node.condition("Ready") is None:
             wanted[NOT_READY, "NoSchedule"] = Taint(key=NOT_READY, effect="NoSchedule")
         if node.spec.unschedulable:
@@ -143,13 +151,21 @@ class NodeLifecycle(Controller):
                 kept.append(taint)  # with the time it was added
         taints = (*kept, *wanted.values())
         if taints == tuple(present):
-            return
+            return again
         body = {
             "metadata": {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version},
             "spec": {"taints": msgspec.to_builtins(taints) or None},
         }
         path = NODE.path(name=node.metadata.name)
         await self.client.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+        return again
+
+    def _pods_wait(self, node: Node) -> float | None:
+        """Seconds until it is asked again whether the pods of a node must go; None: they must, or have been told."""
+        if any(each.key in (NOT_READY, UNREACHABLE) and each.effect == "NoExecute" for each in node.spec.taints or ()):
+            return None
+        wait = self._zones.wait(node)
+        return PERIOD if wait is None else wait or None
 
     async def _mark_pods(self, node: Node) -> None:
         """Pods of a node that is not ready are not ready either (`MarkPodsNotReady`)."""

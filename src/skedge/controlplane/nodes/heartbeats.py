@@ -98,7 +98,6 @@ class Heartbeats:
         except ClientError as error:
             log.debug("lease of node %s: %s", name, one_line(error))
 
-
     async def _report(self, name: str, uid: str) -> None:
         """Renew the times in a node's conditions when they are old; those that somebody else gave up are left."""
         now, node = self._clock.monotonic(), self._get(name)
