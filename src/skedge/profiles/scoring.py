@@ -37,18 +37,29 @@ def best(search: Search) -> Sequence[int] | Ints:
     if not profile.score:
         return search.rows
     view, start = _pre_scored(search)
-    if search.kept_mask and not search.bare and not standing.invalid and not _asked(search):
+    if search.kept_mask and not search.bare and not standing.invalid:
+        more = _differences(search, view)
         profile.measures.scored(search, start)
-        return standing.best()
-    total = _totals(search, view, start)
+        if more is None:
+            return standing.best()
+        total = standing.totals[search.rows] + more
+    else:
+        total = _totals(search, view, start)
     highest: Ints = search.rows[total == total.max()]
     return highest
 
 
-def _asked(search: Search) -> bool:
-    """Whether some plugin scores this pod anew."""
-    skipped = search.skip_score
-    return any(enabled.plugin.name not in skipped for enabled in search.profile.cycle_score)
+def _differences(search: Search, view: Any) -> Ints | None:
+    """What plugins that are asked every cycle add to the totals; None where that is the same for every row."""
+    found: Ints | None = None
+    for plugin, weight in search.profile.cycle_score:
+        if plugin.name in search.skip_score:
+            continue
+        raw = for_each(plugin.score(search.state, search.pod, view), len(search.rows))
+        part = _normalized(plugin.name, plugin.normalizer, raw) * weight
+        if part[0] != part[-1] or part.min() != part.max():
+            found = part if found is None else found + part
+    return found
 
 
 def _pre_scored(search: Search) -> tuple[Any, float]:
