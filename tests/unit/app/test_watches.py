@@ -32,7 +32,7 @@ FOO = "foos.v1.example.com"
         ("Foo", None),
     ],
 )
-def test_custom_path(resource: str, path: str | None) -> None:
+def test_pitfall_52_custom_path(resource: str, path: str | None) -> None:
     assert custom_path(resource) == path
 
 
