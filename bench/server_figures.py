@@ -14,7 +14,6 @@ import asyncio
 import itertools
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -173,9 +172,9 @@ async def bindings(scale: float, size: int = 0, watchers: int = 10) -> dict[str,
         async with connected(server.url, CONNECTIONS) as connections:
             await send_all(connections, ((("POST", PODS, pod(name, size))) for name in names))
             command = [sys.executable, "-m", "bench.server_figures", "watch", server.url, str(watchers), str(count)]
-            follower = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            follower = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
             assert follower.stdout is not None
-            await asyncio.to_thread(follower.stdout.readline)
+            await follower.stdout.readline()
             numbers = itertools.count()
             requests = (
                 ("POST", f"{PODS}/{name}/binding", binding(name, f"node-{next(numbers) % 500}")) for name in names
@@ -184,10 +183,10 @@ async def bindings(scale: float, size: int = 0, watchers: int = 10) -> dict[str,
             took = await send_all(connections, requests)
             wall = time.perf_counter() - start
             cpu = server.cpu_seconds() - cpu
-            seen = await asyncio.to_thread(follower.stdout.readline)
+            seen = await follower.stdout.readline()
             behind = time.perf_counter() - start - wall
-            follower.wait()
-    if seen.strip() != "done":
+            await follower.wait()
+    if seen.strip() != b"done":
         raise RuntimeError("a watcher missed something")
     return {
         "figure": "bindings",
@@ -297,11 +296,11 @@ async def deployment(scale: float, nodes: int = 500) -> dict[str, Any]:
     replicas = int(5_000 * scale)
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "skedge", "up", "--nodes", str(nodes), "--kubeconfig-out", f"{folder}/k"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
         assert process.stdout is not None
         try:
-            url = (await asyncio.to_thread(process.stdout.readline)).split()[-1]
-            while "Ctrl-C" not in await asyncio.to_thread(process.stdout.readline):
+            url = (await process.stdout.readline()).decode().split()[-1]
+            while b"Ctrl-C" not in await process.stdout.readline():
                 pass
             template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
             spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template}
@@ -319,12 +318,14 @@ async def deployment(scale: float, nodes: int = 500) -> dict[str, Any]:
                 used = {name: round(each - cpu[name], 1) for name, each in cpu_seconds(process.pid).items()}
                 start = time.perf_counter()
                 await connection.send("DELETE", f"{path}/web")
-                while json.loads((await connection.send("GET", f"{PODS}?limit=1"))[1])["items"]:
+                left = True
+                while left:
                     await asyncio.sleep(0.25)
+                    left = bool(json.loads((await connection.send("GET", f"{PODS}?limit=1"))[1])["items"])
                 gone = time.perf_counter() - start
         finally:
             process.terminate()
-            process.wait()
+            await process.wait()
     return {
         "figure": "deployment",
         "replicas": replicas,

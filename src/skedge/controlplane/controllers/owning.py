@@ -180,9 +180,10 @@ async def claim(
     meta = owner["metadata"]
     uid, namespace = meta["uid"], meta["namespace"]
     found: list[O] = []
+    matches = matcher(selector)
     for obj in informer.store.by_index(OWNER, uid):
         its = meta_of(obj)
-        if selector.matches(its.labels) or its.deletion_timestamp is not None:
+        if matches(its.labels) or its.deletion_timestamp is not None:
             found.append(obj)
         else:
             patch = {"metadata": {"uid": its.uid, "ownerReferences": [{"$patch": "delete", "uid": uid}]}}
@@ -191,11 +192,24 @@ async def claim(
         return found
     for obj in informer.store.by_index(OWNER, f"orphans:{namespace}"):
         its = meta_of(obj)
-        if its.deletion_timestamp is None and selector.matches(its.labels):
+        if its.deletion_timestamp is None and matches(its.labels):
             reference = owner_reference(owner, kind.api_version, kind.name)
             await _patch(controller, owned, its, {"metadata": {"uid": its.uid, "ownerReferences": [reference]}})
             found.append(obj)
     return found
+
+
+def matcher(selector: Selector) -> Callable[[dict[str, str] | None], bool]:
+    """`selector.matches` for many pods at hand: those of a workload share few label sets, each is asked about once."""
+    known: dict[int, tuple[bool, object]] = {}  # the labels are held, so that their id stays theirs
+
+    def matches(labels: dict[str, str] | None) -> bool:
+        found = known.get(id(labels))
+        if found is None:
+            found = known[id(labels)] = (selector.matches(labels), labels)
+        return found[0]
+
+    return matches
 
 
 async def _patch(controller: Controller, kind: Kind, meta: Meta, patch: JSON) -> None:

@@ -13,7 +13,7 @@ from skedge.client.errors import ApiError, one_line
 from skedge.controlplane.controllers.base import OWNER
 from skedge.controlplane.controllers.kinds import REPLICA_SET, REPLICATION_CONTROLLER
 from skedge.controlplane.controllers.objects import Pod, epoch, set_condition
-from skedge.controlplane.controllers.owning import BURST, PodOwner, selector_of
+from skedge.controlplane.controllers.owning import BURST, PodOwner, matcher, selector_of
 
 JSON = dict[str, Any]
 
@@ -68,7 +68,7 @@ class ReplicaSets(PodOwner):
     async def _report(self, obj: JSON, pods: list[Pod], failure: ApiError | None) -> float | None:
         spec, old = obj["spec"], obj.get("status") or {}
         delay, now = spec.get("minReadySeconds", 0), self.clock.now()
-        template = from_set(spec["template"].get("metadata", {}).get("labels"))
+        matches = matcher(from_set(spec["template"].get("metadata", {}).get("labels")))
         labelled = ready = available = active = terminating = 0
         next_look: float | None = None
         for pod in pods:
@@ -76,7 +76,7 @@ class ReplicaSets(PodOwner):
                 terminating += not pod.is_finished
                 continue
             active += 1
-            labelled += template.matches(pod.metadata.labels)
+            labelled += matches(pod.metadata.labels)
             at = pod.available_at(delay)
             if at is None:
                 continue
