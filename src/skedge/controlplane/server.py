@@ -205,6 +205,8 @@ class ControlPlane:
     ) -> web.StreamResponse:
         if answer.stored is not None:
             data = self._view(target, shape).body(answer.stored)
+        elif target.subresource is not None and target.subresource.name == "scale":
+            data = self._view(target, shape).scale(answer.body)
         else:
             data = answer.body
         if answer.content_type != JSON_TYPE:

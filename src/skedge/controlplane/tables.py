@@ -305,9 +305,16 @@ def _role_binding(obj: JSON, now: float) -> list[Any]:
     ]
 
 
+def _scale(obj: JSON, now: float) -> list[Any]:
+    return [obj["metadata"]["name"], obj["spec"].get("replicas", 0), obj["status"].get("replicas", 0), age(obj, now)]
+
+
 def _name_age(obj: JSON, now: float) -> list[Any]:
     return [obj["metadata"]["name"], age(obj, now)]
 
+
+SCALE = "scale"
+"""Stands for the storage name of what is not stored: scales."""
 
 # storage -> (columns, cells). A column: its name; `#` marks integers, `+` those shown by -o wide only, `?` booleans.
 _TABLES: dict[str, tuple[str, Cells]] = {
@@ -357,6 +364,7 @@ _TABLES: dict[str, tuple[str, Cells]] = {
     "roles.rbac.authorization.k8s.io": ("Name|Created At", _created_at),
     "clusterroles.rbac.authorization.k8s.io": ("Name|Created At", _created_at),
     "rolebindings.rbac.authorization.k8s.io": ("Name|Role|Age|+Users|+Groups|+ServiceAccounts", _role_binding),
+    SCALE: ("Name|#Desired|#Available|Age", _scale),
     "limitranges": ("Name|Created At", _created_at),
     "resourcequotas": ("Name|Request|Limit|Age", rare.quota_cells),
     "controllerrevisions.apps": ("Name|Controller|Revision|Age", rare.revision_cells),

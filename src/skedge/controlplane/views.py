@@ -54,9 +54,19 @@ class View:
             "rows": rows,
         }
 
+    def scale(self, body: bytes) -> bytes:
+        """The scale of an object as the answer to a get or a write."""
+        if self.shape != "Table":
+            return body
+        table = self._table([], {})
+        table |= {"columnDefinitions": tables.columns(tables.SCALE), "rows": [self._row_of(tables.SCALE, decode(body))]}
+        return encode(table)
+
     def _row(self, stored: Stored) -> JSON:
-        obj = stored.load()
-        row: JSON = {"cells": tables.cells(self.resource.storage, obj, self._now())}
+        return self._row_of(self.resource.storage, stored.load())
+
+    def _row_of(self, storage: str, obj: JSON) -> JSON:
+        row: JSON = {"cells": tables.cells(storage, obj, self._now())}
         if self._include == "Metadata":
             row["object"] = {
                 "kind": "PartialObjectMetadata",

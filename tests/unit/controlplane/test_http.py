@@ -164,6 +164,10 @@ async def test_server_side_apply_shares_an_object() -> None:
         assert (code, forced["spec"]["replicas"]) == (200, 5)
         scaled = await c.ok("PATCH", f"{path}/scale", {"spec": {"replicas": 7}}, MERGE)
         assert (scaled["spec"], scaled["status"]) == ({"replicas": 7}, {"replicas": 0, "selector": "a=b"})
+        table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+        _, shown = await c.send("GET", f"{path}/scale", Accept=table)
+        assert [each["name"] for each in shown["columnDefinitions"]] == ["Name", "Desired", "Available", "Age"]
+        assert shown["rows"][0]["cells"][1:] == [7, 0, "0s"]
         code, answer = await c.send("PATCH", f"{path}/scale", {"spec": {"replicas": -1}}, MERGE)
         assert code == 422
 
