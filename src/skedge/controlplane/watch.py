@@ -17,7 +17,8 @@ from skedge.controlplane.store import Change, Collection, Compacted, Selection, 
 from skedge.controlplane.views import View
 
 BUFFER_LIMIT = 64 << 20  # bytes a slow reader may fall behind
-_SLICE = 500  # objects rendered between two breaths of the loop
+_SCAN = 500  # objects found at a time
+_SLICE = 100  # objects rendered between two breaths of the loop: hundreds of watches may be at it
 _BUDGET = 5_000  # objects looked at between two breaths of the loop
 
 
@@ -159,12 +160,15 @@ class Watch:
         """The objects of a revision as ADDED events, found and written in slices."""
         cursor: str | None = ""
         while cursor is not None:
-            found, _, cursor = self._collection.scan(self._selection, cursor, _SLICE, revision, _BUDGET)
-            if len(found) == _SLICE:
+            found, _, cursor = self._collection.scan(self._selection, cursor, _SCAN, revision, _BUDGET)
+            if len(found) == _SCAN:
                 cursor = found[-1].key
-            if found:
-                await response.write(b"".join([self._view.line("ADDED", stored) for stored in found]))
-            await asyncio.sleep(0)
+            for i in range(0, len(found), _SLICE):
+                some = found[i : i + _SLICE]
+                await response.write(b"".join([self._view.line("ADDED", stored) for stored in some]))
+                await asyncio.sleep(0)
+            if not found:
+                await asyncio.sleep(0)
 
     async def _past(self, response: web.StreamResponse, changes: list[Change]) -> None:
         """The changes since the watcher's revision."""
