@@ -142,6 +142,10 @@ class MemoryServer:
         self.store.flush()
 
 
+LATENCY = 0.0005
+"""Seconds a request takes to reach the server, or to be refused: trying again at once must not stop the clock."""
+
+
 class MemoryTransport:
     """A `Transport` to a `MemoryServer`."""
 
@@ -154,9 +158,9 @@ class MemoryTransport:
         self, method: str, target: str, body: bytes | None = None, content_type: str = "", timeout: float | None = None
     ) -> Response:
         server = self._server
+        await asyncio.sleep(LATENCY)
         if server.down:
             raise ConnectionRefused(f"cannot connect to {HOST}: connection refused")
-        await asyncio.sleep(0)
         try:
             found = server._target(method, target)
             if found is not None and found.verb == "list":
@@ -168,9 +172,9 @@ class MemoryTransport:
     @asynccontextmanager
     async def stream(self, target: str, idle_timeout: float) -> AsyncIterator[Stream]:
         server = self._server
+        await asyncio.sleep(LATENCY)
         if server.down:
             raise ConnectionRefused(f"cannot connect to {HOST}: connection refused")
-        await asyncio.sleep(0)
         try:
             found = server._target("GET", target)
             if found is None:
