@@ -196,9 +196,12 @@ class FaultTransport:
             self._sent += 1
             self._overtaken.set()
             try:
-                return await self._inner.request(method, target, body, content_type, timeout)
-            finally:
+                response = await self._inner.request(method, target, body, content_type, timeout)
+            except Exception:  # not a cancellation: whoever gives up does not wait for the dead
                 await self._living()
+                raise
+            await self._living()
+            return response
 
         if fault is None or step is None:
             return await send()
