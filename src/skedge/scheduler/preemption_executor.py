@@ -52,6 +52,7 @@ class PreemptionExecutor:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._running: dict[str, PlacedPod | None] = {}  # preemptor's UID -> the last victim, once it is its turn
+        self._gave_up: set[str] = set()  # UIDs of victims that gave up in memory: they are not deleted
 
     # --- what plugins call --------------------------------------------------------------------------------------------
 
@@ -108,18 +109,23 @@ class PreemptionExecutor:
                 evicted = await self._try_evict(pod, node_name, last, plugin)
             failed = not (cleared and evicted)
         finally:
-            self._scheduler.inbox.submit(lambda: self._ended(pod, victims[-1], failed))
+            self._scheduler.inbox.submit(lambda: self._ended(pod, victims, failed))
             took = self._scheduler.clock.monotonic() - started
             hooks.goroutines(plugin, -1)
             hooks.preemption_goroutine("error" if failed else "success", took)
 
-    def _ended(self, pod: Claimant, last: PlacedPod, failed: bool) -> None:
-        """Wakes the preemptor if no event will: after an error, and where the last victim was seen to go too early."""
+    def _ended(self, pod: Claimant, victims: Sequence[PlacedPod], failed: bool) -> None:
+        """Wakes the preemptor if no event will: after an error, and where the last victim was seen to go too early,
+        whether it was deleted or gave up in memory."""
         self._running.pop(pod.uid, None)
+        last = victims[-1]
+        gave_up = last.uid in self._gave_up
+        self._gave_up.difference_update(victim.uid for victim in victims)
         records = (self._scheduler.queue.find(each.key) for each in pod.pods)
         if not failed and any(record is not None and record.gated for record in records):
             known = self._scheduler.pod_lister(last.key)
-            failed = known is None or known.uid != last.uid
+            gone = known is None or known.uid != last.uid
+            failed = gone or (gave_up and not self._scheduler.cache.is_assumed(last.uid))
         if failed:
             self._scheduler.queue.activate(pod.pods)
 
@@ -153,6 +159,7 @@ class PreemptionExecutor:
     async def _evict(self, pod: Claimant, node_name: str, victim: PlacedPod, plugin: str) -> None:
         note = f"Preempted by {pod.kind} {pod.uid} on node {node_name}"
         if self._give_up_in_memory(victim, plugin):
+            self._gave_up.add(victim.uid)
             self._record(pod, victim, note + IN_MEMORY)
             return
         ports = self._scheduler.ports

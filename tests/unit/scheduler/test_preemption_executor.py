@@ -289,6 +289,29 @@ async def test_pitfall_120_a_victim_that_is_not_bound_yet_gives_up_in_memory(poi
         h.validate()
 
 
+@pytest.mark.parametrize("point", ["permit", "pre_bind"])
+async def test_the_preemptor_is_woken_when_the_last_victim_gave_up_in_memory(point: str) -> None:
+    """The others' deletions find the preemption under way, and the last victim is never deleted: no event is left."""
+    config = default_configuration()
+    config.profiles[0].plugins.multi_point.enabled.append(Plugin("Holding", 1))
+    async with Cluster(config, out_of_tree={"Holding": lambda args, handle: Holding(point)}) as h:
+        h.add_node(make_node("n1").capacity(cpu="2"))
+        h.add_pod(low("other").priority(5))
+        h.add_pod(make_pod("victim").req(cpu="1").priority(0))
+        await h.settle()
+        assert h.scheduler.cache.is_assumed(h.store["default/victim"].uid)
+        h.hold = asyncio.Event()
+        h.add_pod(make_pod("p").req(cpu="2").priority(10))
+        await h.settle()
+        assert h.gate_of("p") == RUNNING
+        h.hold.set()
+        await h.settle()
+        await h.settle(20.0)
+        assert h.deleted == ["default/other"]
+        assert h.node_of("p") == "n1"
+        h.validate()
+
+
 async def test_without_the_async_gate_nothing_is_gated() -> None:
     async with Cluster(gates=FeatureGates(SchedulerAsyncPreemption=False)) as h:
         full(h)
