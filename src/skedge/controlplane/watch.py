@@ -66,7 +66,7 @@ class Watches:
     """All open watches of a server, so that it can end them."""
 
     def __init__(self) -> None:
-        self.open: set[Watcher] = set()
+        self.open: dict[Watcher, None] = {}  # told in the order they came
         self.stopping = False
 
     def stop(self) -> None:
@@ -135,7 +135,7 @@ class Watch:
             overflow=transport.abort if transport is not None else lambda: None,
         )
         collection.listeners.append(watcher.offer)
-        self._watches.open.add(watcher)
+        self._watches.open[watcher] = None
         try:
             response = web.StreamResponse(headers=headers)
             response.enable_chunked_encoding()
@@ -154,7 +154,7 @@ class Watch:
             return response
         finally:
             collection.listeners.remove(watcher.offer)
-            self._watches.open.discard(watcher)
+            self._watches.open.pop(watcher, None)
 
     async def _present(self, response: web.StreamResponse, revision: int) -> None:
         """The objects of a revision as ADDED events, found and written in slices."""

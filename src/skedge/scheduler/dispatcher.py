@@ -30,7 +30,7 @@ class Dispatcher:
         self._jobs: list[tuple[int, int, Job, bool]] = []  # a heap: (-priority, ticket, job, whether it is a binding)
         self._tickets = count()
         self._idle: deque[asyncio.Future[None]] = deque()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # cancelled in the order they began
         self._working = 0
         self._drained = asyncio.Event()
         self.unfinished_bindings = 0
@@ -119,8 +119,8 @@ class Dispatcher:
     def _spawn(self, coroutine: Awaitable[None], name: str) -> None:
         task = asyncio.ensure_future(coroutine)
         task.set_name(name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
     async def close(self) -> None:
         """Ends all workers; unfinished jobs are cancelled."""

@@ -50,7 +50,7 @@ class MemoryServer:
         self._api = Api(self.cluster, access)
         self.watch_list = watch_list
         self.down = False
-        self._streams: set[_MemoryStream] = set()
+        self._streams: dict[_MemoryStream, None] = {}  # in order: a set of objects has another one each time
         self._flush_scheduled = False
         bootstrap.ensure(self.cluster, rbac=False)
         self.store.flush()
@@ -126,11 +126,11 @@ class MemoryServer:
         self.store.flush()
         stream = _MemoryStream(self, target, idle_timeout)
         stream.begin(options.revision, options.initial_events, options.bookmarks)
-        self._streams.add(stream)
+        self._streams[stream] = None
         return stream
 
     def forget(self, stream: _MemoryStream) -> None:
-        self._streams.discard(stream)
+        self._streams.pop(stream, None)
 
     def _schedule_flush(self) -> None:
         if not self._flush_scheduled:
