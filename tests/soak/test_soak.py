@@ -37,6 +37,10 @@ def test_two_hundred_seeds() -> None:
     assert soak.unhit(hits) == []
 
 
+def test_a_seed_repeats() -> None:
+    assert soak.run_seed(160, 120) == soak.run_seed(160, 120)
+
+
 def test_summary(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def seeds(wanted: range, events: int, jobs: int) -> list[soak.Outcome]:
         every = Counter({(fault, step): 1 for fault, steps in APPLIES.items() for step in steps})
