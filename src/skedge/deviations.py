@@ -89,9 +89,10 @@ DEVIATIONS: Final = (
     ),
     Deviation(
         _PREEMPTION,
-        "A preemptor whose victims went by themselves is woken when its preemption ends",
+        "A gated preemptor is woken when its preemption ends",
         "gate `SchedulerAsyncPreemption`",
-        "Upstream leaves it gated until another pod is deleted or five minutes have passed.",
+        "By its last victim's deletion whoever turned it down, or at the end where the victims went by themselves. "
+        "Upstream leaves it gated until a deletion that the plugins of its last attempt care for.",
     ),
     Deviation(
         _CACHE,

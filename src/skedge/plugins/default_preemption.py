@@ -44,14 +44,21 @@ class DefaultPreemption:
         self.evaluator = Evaluator(handle.table, handle.listers.pod_disruption_budgets, handle.rng, sample)
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
+        reason = self._gates(pod)
+        return SUCCESS if reason is None else Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason)
+
+    def _gates(self, pod: PodInfo) -> str | None:
+        """Why the pod has to wait for its own preemption, if it has to."""
         preemptor = self._handle.preemptor
-        if self._async and preemptor is not None and preemptor.running(pod):
-            return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, RUNNING)
-        if self._whole_groups and self._async and preemptor is not None and pod.group is not None:
+        if not self._async or preemptor is None:
+            return None
+        if preemptor.running(pod):
+            return RUNNING
+        if self._whole_groups and pod.group is not None:
             group = self._handle.listers.pod_groups.get(pod.group, pod.namespace)
             if group is not None and preemptor.running_for(group.metadata.uid):
-                return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, GROUP_RUNNING)
-        return SUCCESS
+                return GROUP_RUNNING
+        return None
 
     def post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Any) -> tuple[PostFilterResult | None, Status]:
         outcome = self.find(pod, diagnosis)
@@ -104,10 +111,12 @@ class DefaultPreemption:
     # --- waking pods --------------------------------------------------------------------------------------------------
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """So that a gated preemptor is looked at again when a pod goes; whether it is worth a try others say."""
+        """So that a gated preemptor is looked at again when a pod goes."""
         if not self._async:
             return ()
         return (ClusterEventWithHint(ClusterEvent(events.POD, ActionType.DELETE), self.after_pod_delete),)
 
     def after_pod_delete(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-        return QueueingHint.QUEUE_SKIP
+        """Asked about pods this plugin gated. Once the preemption is over they are tried whoever turned them down: for
+        each of the victims that may have been another plugin, and only one of them is the last to go."""
+        return QueueingHint.QUEUE_SKIP if self._gates(pod) else QueueingHint.QUEUE

@@ -53,6 +53,7 @@ class Cluster(Harness):
         self.refuse_patch: dict[str, Exception] = {}
         self.refuse_delete: dict[str, Exception] = {}
         self.gone_early: set[str] = set()
+        self.takes_its_time: set[str] = set()
 
     async def patch_status(self, pod: Any, patch: Mapping[str, Any]) -> None:
         if pod.name in self.refuse_patch:
@@ -67,6 +68,9 @@ class Cluster(Harness):
         if pod.name in self.gone_early:
             self.delete_pod(pod.name, pod.namespace)
             return False
+        if pod.name in self.takes_its_time:
+            self.deleted.append(pod.key)
+            return True
         return await super().delete(pod)
 
     def preempted(self) -> list[tuple[str, str]]:
@@ -308,6 +312,24 @@ async def test_the_preemptor_is_woken_when_the_last_victim_gave_up_in_memory(poi
         await h.settle()
         await h.settle(20.0)
         assert h.deleted == ["default/other"]
+        assert h.node_of("p") == "n1"
+        h.validate()
+
+
+async def test_the_last_victim_wakes_the_preemptor_whoever_turned_it_down() -> None:
+    """Only NodePorts did, as it comes first; to it the deletion of the victim that holds the room says nothing."""
+    async with Cluster(max_in_unschedulable=float("inf")) as h:
+        h.add_node(make_node("n1").capacity(cpu="2"))
+        h.add_pod(low("holds-port", cpu="0").host_port(80).priority(1))
+        h.add_pod(low("holds-cpu", cpu="2"))
+        h.takes_its_time.add("holds-cpu")
+        h.add_pod(make_pod("p").req(cpu="2").host_port(80).priority(10))
+        await h.settle()
+        assert h.deleted == ["default/holds-port", "default/holds-cpu"]
+        record = h.scheduler.queue.find("default/p")
+        assert record is not None and record.gated
+        h.delete_pod("holds-cpu")
+        await h.settle(20.0)
         assert h.node_of("p") == "n1"
         h.validate()
 
