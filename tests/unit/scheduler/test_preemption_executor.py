@@ -327,7 +327,8 @@ async def test_the_last_victim_wakes_the_preemptor_whoever_turned_it_down() -> N
         await h.settle()
         assert h.deleted == ["default/holds-port", "default/holds-cpu"]
         record = h.scheduler.queue.find("default/p")
-        assert record is not None and record.gated
+        assert record is not None
+        assert record.gated
         h.delete_pod("holds-cpu")
         await h.settle(20.0)
         assert h.node_of("p") == "n1"
