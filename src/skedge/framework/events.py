@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from enum import IntEnum, IntFlag
 from typing import Any, Final, NamedTuple
 
@@ -71,7 +72,7 @@ class ClusterEvent(NamedTuple):
 
     @property
     def label(self) -> str:
-        return self.custom_label or self.resource + _ACTION_WORDS.get(self.action, "")
+        return _label(self)
 
     @property
     def wildcard(self) -> bool:
@@ -86,6 +87,11 @@ class ClusterEvent(NamedTuple):
             and bool(self.action & incoming.action)
             and int(incoming.action) <= int(self.action)
         )
+
+
+@cache
+def _label(event: ClusterEvent) -> str:
+    return event.custom_label or event.resource + _ACTION_WORDS.get(event.action, "")
 
 
 def covers(registered: str, incoming: str) -> bool:

@@ -13,7 +13,9 @@ Filter and Score come in two forms:
 What an answer depends on is declared, and decides how long it is kept:
 
     NODE      the row and the pod's fragment               kept, brought up to date row by row (aspects in `reads`);
-                                                           all made anew when the plugin's `totals(pod)` changed
+                                                           all made anew when the plugin's `totals(pod)` changed; one
+                                                           answer for all rows with the same resources if the plugin
+                                                           says `by_resources`
     CLUSTER   other rows, other objects                    asked every cycle
     EXTERNAL  clocks, metrics, other servers               asked every cycle
 

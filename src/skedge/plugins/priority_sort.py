@@ -14,5 +14,6 @@ class PrioritySort:
     def __init__(self, args: Any = None, handle: Any = None) -> None:
         pass
 
-    def sort_key(self, priority: int, timestamp: float, pod: PodInfo) -> tuple[int, float]:
-        return (-priority, timestamp)
+    def sort_key(self, priority: int, timestamp: float, pod: PodInfo) -> int:
+        """Both in one number, nanoseconds in the lower bits: heaps compare it several times as fast as a tuple."""
+        return (-priority << 72) + int(timestamp * 1e9)

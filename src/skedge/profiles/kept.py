@@ -17,6 +17,9 @@ from skedge.snapshot.views import Row, Rows
 ONE_BY_ONE: Final = 12
 """Up to so many changed rows are answered in plain numbers, one by one; more go through one array call."""
 
+_REMEMBERED: Final = 512
+"""So many answers are remembered by what a row has of resources, then they are forgotten."""
+
 Rule = Callable[[CycleState, PodInfo, Any], Any]
 Totals = Callable[[PodInfo], Hashable]
 
@@ -25,35 +28,45 @@ class Kept:
     """One plugin's answers under one fragment. `answers[row]` is current once `sync` returned.
 
     `totals` says what of the whole cluster they rest on besides the row; `generation` counts how often all were made.
+    `by_resources`: rows with the same resources have the same answer, so that it is worked out for one of them.
     """
 
     __slots__ = (
+        "_by_resources",
         "_clean",
         "_known_totals",
         "_pod",
         "_position",
-        "_reads",
         "_rule",
         "_state",
         "_table",
         "_totals",
         "answers",
         "generation",
+        "reads",
         "users",
     )
 
     def __init__(
-        self, table: NodeTable, rule: Rule, reads: int, state: CycleState, pod: PodInfo, totals: Totals | None = None
+        self,
+        table: NodeTable,
+        rule: Rule,
+        reads: int,
+        state: CycleState,
+        pod: PodInfo,
+        totals: Totals | None = None,
+        by_resources: bool = False,
     ) -> None:
         self._table = table
         self._rule = rule
-        self._reads = reads | Aspect.NODE
+        self.reads = reads | Aspect.NODE
         self._state = state
         self._pod = pod
         self._position = -1
         self._totals = totals
         self._known_totals: Hashable = None
         self._clean: bool | None = None
+        self._by_resources: dict[Hashable, int] | None = {} if by_resources else None
         self.generation = 0
         self.users = 0  # standings that rest on it
         self.answers: Ints = np.zeros(0, np.int64)
@@ -70,19 +83,26 @@ class Kept:
             self._clean = not self.answers.any()
         return self._clean
 
-    def passes(self, before: int, position: int, changed: int) -> bool:
-        """Whether nothing that is read changed from `before` to `position`; if so the answers are current."""
-        if self._position == before and not changed & self._reads:
-            self._position = position
-        return self._position == position
-
-    def follow(self, view: Row, before: int, position: int) -> bool:
-        """Brings the answers up to date where nothing but the view's row changed after `before`. False if it is not
-        that simple."""
+    def follow(self, view: Row, position: int) -> bool:
+        """Brings answers that were current up to date where nothing but the view's row changed since. False if it is
+        not that simple."""
+        if self._position == position:
+            return True
         table = self._table
-        if self._position != before or self._totals is not None or len(self.answers) != table.capacity or table.wide:
+        if self._totals is not None or len(self.answers) != table.capacity or table.wide:
             return False
-        self.answers[view.row] = self._rule(self._state, self._pod, view)
+        known = self._by_resources
+        if known is None:
+            answer = self._rule(self._state, self._pod, view)
+        else:
+            resources = view.resources
+            answer = known.get(resources)
+            if answer is None:
+                answer = self._rule(self._state, self._pod, view)
+                if len(known) >= _REMEMBERED:
+                    known.clear()
+                known[resources] = answer
+        self.answers[view.row] = answer
         self._clean = None
         self._position = position
         return True
@@ -95,7 +115,7 @@ class Kept:
             return
         rows = None
         if self._position >= 0 and len(self.answers) == table.capacity:
-            rows = table.log.since(self._position, self._reads)
+            rows = table.log.since(self._position, self.reads)
         if rows and self._totals is not None and self._totals(self._pod) != self._known_totals:
             rows = None
         if rows is None:

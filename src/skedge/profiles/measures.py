@@ -88,7 +88,7 @@ class CountedMeasures(Measures):
         self._profile = profile
         self._hooks = hooks
         self._monotonic = monotonic
-        self._points: dict[tuple[str, str], Histogram] = {}
+        self._succeeded: dict[str, Histogram] = {}
 
         def counters(point: str, plugins: Iterable[Any]) -> dict[str, Counter]:
             return {p.name: hooks.plugin_evaluation_child(p.name, point, profile.name) for p in plugins}
@@ -122,10 +122,11 @@ class CountedMeasures(Measures):
 
     def point(self, point: str, status: str, start: float) -> float:
         now = self._monotonic()
-        seconds = self._points.get((point, status))
+        seconds = self._succeeded.get(point) if status == SUCCESS else None
         if seconds is None:
             seconds = self._hooks.extension_point_child(point, status, self._profile.name)
-            self._points[point, status] = seconds
+            if status == SUCCESS:
+                self._succeeded[point] = seconds
         seconds.observe(now - start)
         return now
 

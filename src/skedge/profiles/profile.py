@@ -158,7 +158,8 @@ class Profile:
             key = (plugin.name, what, fragments[plugin.name])
             found: Kept | None = self._answers.get(key)
             if found is None:
-                found = Kept(table, getattr(plugin, what), plugin.reads, state, pod, getattr(plugin, "totals", None))
+                totals, by_resources = getattr(plugin, "totals", None), getattr(plugin, "by_resources", False)
+                found = Kept(table, getattr(plugin, what), plugin.reads, state, pod, totals, by_resources)
                 self._answers.put(key, found)
             return found
 

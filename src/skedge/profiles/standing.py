@@ -8,7 +8,7 @@ depends on more than the row (spreading, affinity, volumes) is added each cycle 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -38,12 +38,6 @@ class Weighted:
         self.normalizer = normalizer
         self.bounds: Any = None
         self.generation = 0  # of the kept answers that are in the totals
-
-    def renewed(self) -> bool:
-        """Whether all of the kept answers were made anew since the last call."""
-        renewed = self.generation != self.kept.generation
-        self.generation = self.kept.generation
-        return renewed
 
     def normalized(self, raw: Any) -> Any:
         return raw if self.normalizer is None else self.normalizer.apply(raw, self.bounds)
@@ -79,6 +73,7 @@ class Standing:
         self._position = -1
         self._reads: int = Aspect.NODE
         self._kept: list[Kept] = []
+        self._readers: dict[int, tuple[tuple[Kept, ...], tuple[tuple[int, Kept], ...]]] = {}
         self._rows: Ints | None = None  # of `feasible`, when somebody asked
         self._best: list[int] | Ints = []  # rows of the highest total; empty when not known
         self._highest = INFEASIBLE
@@ -117,34 +112,47 @@ class Standing:
 
     def _use(self, kept: Kept, reads: int) -> None:
         self._kept.append(kept)
+        self._readers.clear()
         self._reads |= reads
         kept.users += 1
 
     def sync(self) -> None:
         """Brings masks and totals up to date with the table."""
-        table = self._table
+        table, before = self._table, self._position
         position = table.log.position
-        if self._position == position:
+        if before == position:
             return
-        before, changed = self._position, table.log.aspects_since(self._position)
+        changed = table.log.aspects_since(before)
         single = Row(table, table.log.last_row) if before >= 0 and position - before == 1 else None
-        for kept in self._kept:
-            if kept.passes(before, position, changed):
-                continue
-            if single is None or not kept.follow(single, before, position):
+        for kept in self._reading(changed)[0]:  # others are as current as they were
+            if single is None or not kept.follow(single, position):
                 kept.sync()
-        renewed = [weighted for weighted in self.scores if weighted.renewed()]
-        rows: set[int] | None = None
+        renewed = False
+        for weighted in self.scores:
+            if weighted.generation != weighted.kept.generation:
+                weighted.generation = weighted.kept.generation
+                renewed = True
+        rows: Collection[int] | None = None
         if before >= 0 and len(self.feasible) == table.capacity and not renewed:
             if single is None:
                 rows = table.log.since(before, self._reads)
             else:
-                rows = {single.row} if changed & self._reads else set()
+                rows = (single.row,) if changed & self._reads else ()
         if rows is None or len(rows) * 8 > table.size:
             self._all_rows()
         elif rows:
             self._some_rows(rows, changed)
         self._position = position
+
+    def _reading(self, changed: int) -> tuple[tuple[Kept, ...], tuple[tuple[int, Kept], ...]]:
+        """Answers that rest on any of these aspects, and those of filters among them with their place."""
+        found = self._readers.get(changed)
+        if found is None:
+            found = self._readers[changed] = (
+                tuple(kept for kept in self._kept if kept.reads & changed),
+                tuple((i, kept) for i, (_, kept) in enumerate(self.filters) if kept.reads & changed),
+            )
+        return found
 
     def _all_rows(self) -> None:
         table = self._table
@@ -185,11 +193,13 @@ class Standing:
         totals[~self.feasible] = INFEASIBLE
         self.totals = totals
 
-    def _some_rows(self, rows: set[int], changed: int) -> None:
+    def _some_rows(self, rows: Collection[int], changed: int) -> None:
         feasible, stops, last = self.feasible, self._stops, len(self.filters)
+        filters = self._reading(changed)[1]
         moved: list[tuple[int, bool]] = []
         for row in rows:
-            stop, before = self._first_stop(row), stops.item(row)
+            before = stops.item(row)
+            stop = self._first_stop(row) if before != last else self._first_of(filters, row)
             if stop == before:
                 continue
             stops[row] = stop
@@ -227,6 +237,15 @@ class Standing:
         if not self._table.exists.item(row):
             return -1
         for index, (_, kept) in enumerate(self.filters):
+            if kept.answers.item(row):
+                return index
+        return len(self.filters)
+
+    def _first_of(self, filters: Iterable[tuple[int, Kept]], row: int) -> int:
+        """`_first_stop` of a row that fitted, where no answers but these have changed."""
+        if not self._table.exists.item(row):
+            return -1
+        for index, kept in filters:
             if kept.answers.item(row):
                 return index
         return len(self.filters)

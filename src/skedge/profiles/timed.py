@@ -90,8 +90,10 @@ def _word(answer: Any, point: str) -> str:
     if isinstance(answer, Status):
         return answer.code.word
     if isinstance(answer, tuple):
-        return next((part.code.word for part in answer if isinstance(part, Status)), Code.SUCCESS.word)
-    if point == "Filter" and np.all(answer):
+        for part in answer:
+            if isinstance(part, Status):
+                return part.code.word
+    if point == "Filter" and (answer.all() if isinstance(answer, np.ndarray) else answer):
         return Code.UNSCHEDULABLE.word
     return Code.SUCCESS.word
 

@@ -251,11 +251,13 @@ class SchedulingQueue:
         """
         if not self.hints.of_interest(event):
             return
-        can_matter = self.hints.can_matter
-        records = self._pending.unschedulable.select(lambda b: can_matter(b.scheduler_name, b.rejectors, event))
-        if pre_check is not None:
-            records = [record for record in records if pre_check(record.pod)]
-        self._move(records, event, old, new)
+        unschedulable = self._pending.unschedulable
+        if len(unschedulable):
+            can_matter = self.hints.can_matter
+            records = unschedulable.select(lambda b: can_matter(b.scheduler_name, b.rejectors, event))
+            if pre_check is not None:
+                records = [record for record in records if pre_check(record.pod)]
+            self._move(records, event, old, new)
         if self._in_flight:
             self._in_flight.append(event, old, new)
 

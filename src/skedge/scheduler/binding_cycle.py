@@ -84,9 +84,7 @@ def start_binding(scheduler: Scheduler, decision: Decision) -> None:
         if log.v(4):
             log.info(WAITING, pod=decision.pod.key)
 
-    async def job() -> None:
-        await bind(scheduler, decision, work, waiting)
-
+    job = partial(bind, scheduler, decision, work, waiting)
     if waiting is not None or (isinstance(work, PreBindWork) and work.groups):
         scheduler.dispatcher.wait_apart(job)
     else:

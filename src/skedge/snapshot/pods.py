@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from datetime import datetime
+from sys import intern
 from typing import Any, Final, TypeVar
 
 from skedge.api.core import Affinity, Container, Pod, PodCondition, PodResourceClaim, Toleration, Volume
@@ -339,15 +340,15 @@ class PlacedPod:
         meta, spec, status, shape = info.pod.metadata, info.pod.spec, info.pod.status, info.shape
         self.key = info.key
         self.uid = info.uid
-        self.namespace = share(info.namespace)
-        self.node_name = share(node_name)
+        self.namespace = intern(info.namespace)
+        self.node_name = intern(node_name)
         self.labels = share_labels(info.labels) if info.labels else _NO_LABELS
         self.priority = info.priority
         self.node_requests = shape.node_requests
         self.limits = shape.limits
         self.nonzero = shape.nonzero
         self.ports = shape.ports
-        self.scheduler_name = share(spec.scheduler_name)
+        self.scheduler_name = intern(spec.scheduler_name)
         self.resource_version = meta.resource_version
         self.nominated_node_name = status.nominated_node_name
         self.terminating = meta.deletion_timestamp is not None

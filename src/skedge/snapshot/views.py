@@ -201,11 +201,12 @@ class Bare(Rows):
 class Row:
     """One row, in plain numbers: an array call for one row costs as much as for a thousand."""
 
-    __slots__ = ("row", "table")
+    __slots__ = ("_resources", "row", "table")
 
     def __init__(self, table: NodeTable, row: int = 0) -> None:
         self.table = table
         self.row = row
+        self._resources: tuple[int, tuple[int, ...]] | None = None  # of this row
 
     @property
     def size(self) -> int:
@@ -222,6 +223,24 @@ class Row:
     def requested(self, resource: str) -> Any:
         column = self.table.requested.get(resource)
         return 0 if column is None else column.item(self.row)
+
+    @property
+    def resources(self) -> tuple[int, ...]:
+        """All that RESOURCES and ALLOCATABLE stand for; rows are alike in these where it is equal."""
+        row, found = self.row, self._resources
+        if found is None or found[0] != row:
+            table = self.table
+            numbers = [column.item(row) for column in table.allocatable.values()]
+            numbers += [column.item(row) for column in table.requested.values()]
+            numbers += (
+                table.allowed_pods.item(row),
+                table.pod_count.item(row),
+                table.nonzero_cpu.item(row),
+                table.nonzero_memory.item(row),
+                len(table.allocatable),
+            )
+            found = self._resources = (row, tuple(numbers))
+        return found[1]
 
     @property
     def allowed_pods(self) -> Any:

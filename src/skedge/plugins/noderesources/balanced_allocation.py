@@ -31,6 +31,7 @@ class NodeResourcesBalancedAllocation:
     name = names.NODE_RESOURCES_BALANCED_ALLOCATION
     depends = Depends.NODE
     reads = Aspect.RESOURCES | Aspect.ALLOCATABLE
+    by_resources = True
     normalizer = None
 
     def __init__(self, args: Any, handle: Any) -> None:

@@ -41,6 +41,7 @@ class NodeResourcesFit:
     name = names.NODE_RESOURCES_FIT
     depends = Depends.NODE
     reads = Aspect.RESOURCES | Aspect.ALLOCATABLE
+    by_resources = True
     normalizer = None
 
     def __init__(self, args: Any, handle: Any) -> None:
