@@ -17,7 +17,8 @@ import yaml
 from bench.workloads import HERE
 
 HOSTNAME: Final = "kubernetes.io/hostname"
-_NUMBER: Final = re.compile(rb"<i(?:%%(\d+))?>")
+_NUMBER: Final = re.compile(rb"<uid>|<i(?:%%(\d+))?>")
+_ENDLESS: Final = 1 << 62
 
 Change = Callable[[dict[str, Any]], None]
 """Edits an object before it becomes a template (defaults of an API server)."""
@@ -87,7 +88,10 @@ class Template:
             for turn in range(turns)
         ]
 
-    def _compile(self, source: dict[str, Any], labels: dict[str, str], volume: bool, change: Change | None) -> bytes:
+    def _compile(
+        self, source: dict[str, Any], labels: dict[str, str], volume: bool, change: Change | None
+    ) -> tuple[bytes, tuple[int, ...]]:
+        """A body with places for numbers, and what stands there: `i % modulus`, or the UID's number (0)."""
         obj: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(source))
         meta = obj["metadata"]
         meta.pop("generateName", None)
@@ -104,20 +108,20 @@ class Template:
         if change is not None:
             change(obj)
         text = msgspec.json.encode(obj).replace(b"%", b"%%")
-        text = _NUMBER.sub(lambda found: b"%%(i%%%s)d" % found[1] if found[1] else b"%(i)d", text)
-        return text.replace(b"@name@", self._name.encode()).replace(b"@uid@", b"%(uid)012d")
+        text = text.replace(b"@name@", self._name.encode().replace(b"%(i)d", b"<i>")).replace(b"@uid@", b"<uid>")
+        moduli: list[int] = []
+
+        def place(found: re.Match[bytes]) -> bytes:
+            uid = found[0] == b"<uid>"
+            moduli.append(0 if uid else int(found[1] or _ENDLESS))
+            return b"%012d" if uid else b"%d"
+
+        return _NUMBER.sub(place, text), tuple(moduli)
 
     def name(self, i: int) -> str:
         return self._name % {"i": i} if "%" in self._name else self._name
 
     def body(self, i: int, uid: int = 0) -> bytes:
         """The i-th object; `uid` is the number in its UID, where it has one."""
-        text = self._variants[i % len(self._variants)]
-        return text % _Numbers({b"i": i, b"uid": uid})
-
-
-class _Numbers(dict[bytes, int]):
-    """Numbers by name; `i%N` is made when asked for."""
-
-    def __missing__(self, key: bytes) -> int:
-        return self[b"i"] % int(key.rpartition(b"%")[2])
+        parts, moduli = self._variants[i % len(self._variants)]
+        return parts % tuple([i % modulus if modulus else uid for modulus in moduli])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from enum import IntEnum, IntFlag
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 

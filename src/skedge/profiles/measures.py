@@ -7,6 +7,7 @@ plugin, for Score the feasible ones. Upstream: `framework/runtime/instrumented_p
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -127,7 +128,9 @@ class CountedMeasures(Measures):
             seconds = self._hooks.extension_point_child(point, status, self._profile.name)
             if status == SUCCESS:
                 self._succeeded[point] = seconds
-        seconds.observe(now - start)
+        passed = now - start
+        seconds.counts[bisect_left(seconds.bounds, passed)] += 1  # `observe`, ten times a pod
+        seconds.sum += passed
         return now
 
     # --- evaluations --------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skedge.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE
+from skedge.framework.status import SKIP
 from skedge.profiles.diagnosis import CycleError
 from skedge.profiles.standing import Standing
 from skedge.snapshot.arith import Ints, for_each
@@ -93,13 +94,14 @@ def _totals(search: Search, view: Any, start: float, parts: dict[str, Ints] | No
 
 def _pre_score(search: Search, view: Any) -> None:
     profile, error = search.profile, search.standing.pre_score_error
+    state, pod = search.state, search.pod
     for plugin in profile.pre_score if error is not None else profile.cycle_pre_score:
         if error is not None and plugin.name == error[0]:
             raise CycleError(f'running PreScore plugin "{plugin.name}": {error[1].message}')
         if plugin.name in profile.kept_names:
             continue
-        status = plugin.pre_score(search.state, search.pod, view)
-        if status.skip:
+        status = plugin.pre_score(state, pod, view)
+        if status is SKIP or status.skip:
             search.skip_score.add(plugin.name)
         elif not status.ok:
             raise CycleError(f'running PreScore plugin "{plugin.name}": {status.message}')

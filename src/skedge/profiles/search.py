@@ -18,7 +18,7 @@ from skedge.framework.plugin import (
     PostFilterResult,
 )
 from skedge.framework.state import CycleState
-from skedge.framework.status import Code, PluginError, Status
+from skedge.framework.status import SKIP, Code, PluginError, Status
 from skedge.profiles import scoring
 from skedge.profiles.diagnosis import NO_ROWS, Codes, Diagnosis
 from skedge.profiles.diagnosis import CycleError as CycleError
@@ -155,14 +155,14 @@ class Search:
         plugins = self.profile.pre_filter if standing.narrowed else self.profile.cycle_pre_filter
         if not plugins:
             return None
-        view = Rows(self.table)
+        state, pod, view = self.state, self.pod, Rows(self.table)
         names: NodeNames | None = None
         narrowing: list[str] = []
         rejected: Status | None = None
         for plugin in plugins:
-            kept = standing.pre_filter.get(plugin.name)
-            found, status = kept if kept is not None else plugin.pre_filter(self.state, self.pod, view)
-            if status.skip:
+            kept = standing.pre_filter.get(plugin.name) if standing.narrowed else None
+            found, status = kept if kept is not None else plugin.pre_filter(state, pod, view)
+            if status is SKIP or status.skip:
                 self.skip_filter.add(plugin.name)
                 continue
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:

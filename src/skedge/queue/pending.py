@@ -124,8 +124,10 @@ class PendingPods:
         now = self._now()
         if record.initial_attempt_timestamp is None:
             record.initial_attempt_timestamp = now
-        self.unschedulable.remove(key)
-        self.backoff.remove(key)
+        if key in self.unschedulable:
+            self.unschedulable.remove(key)
+        elif len(self.backoff):
+            self.backoff.remove(key)
         self.active.push(record, sort_key)
         if label in (ADD, UPDATE) and (record.pod.nominated_node_name or len(self.nominator)):
             self.nominator.add(record.pod)

@@ -16,6 +16,7 @@ from skedge.framework.events import ActionType, ClusterEvent
 from skedge.queue.object_events import node_update_events, pod_update_events
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.stores.store import Store
+from skedge.telemetry.families import Histogram
 from skedge.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -54,9 +55,13 @@ class EventHandlers:
         self._queue = scheduler.queue
         self._profiles = scheduler.profiles
         self._clock = scheduler.clock.monotonic
+        self._seconds: dict[ClusterEvent, Histogram] = {}
 
     def _handled(self, event: ClusterEvent, start: float) -> None:
-        self._scheduler.hooks.event_handling(event.label, self._clock() - start)
+        seconds = self._seconds.get(event)
+        if seconds is None:
+            seconds = self._seconds[event] = self._scheduler.hooks.event_handling_child(event.label)
+        seconds.observe(self._clock() - start)
 
     def _responsible(self, pod: AnyPod) -> bool:
         return pod.scheduler_name in self._profiles

@@ -46,7 +46,6 @@ CALLS = {
     ),
     "permit_wait": (("Success", 1.0), 'scheduler_permit_wait_duration_seconds_sum{result="Success"} 1'),
     "goroutines": (("binding", 2), 'scheduler_goroutines{operation="binding"} 2'),
-    "event_handling": (("NodeAdd", 0.0), 'scheduler_event_handling_duration_seconds_count{event="NodeAdd"} 1'),
     "queue_incoming": (
         ("active", "NodeAdd", 3),
         'scheduler_queue_incoming_pods_total{event="NodeAdd",queue="active"} 3',
@@ -127,6 +126,9 @@ def test_children_are_counted_on_directly() -> None:
     hooks = SchedulerMetrics(metrics)
     evaluations = hooks.plugin_evaluation_child("Fit", "Filter", "p")
     assert 'scheduler_plugin_evaluation_total{extension_point="Filter",plugin="Fit",profile="p"} 0' in scrape(metrics)
+    handled = hooks.event_handling_child("NodeAdd")
+    handled.observe(0.0)
+    assert 'scheduler_event_handling_duration_seconds_count{event="NodeAdd"} 1' in scrape(metrics)
     evaluations.inc(5000)
     hooks.extension_point_child("Bind", "Success", "p").observe(0.1)
     lines = scrape(metrics)

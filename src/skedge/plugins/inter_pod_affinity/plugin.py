@@ -67,7 +67,10 @@ class InterPodAffinity:
             return SKIP
         if terms.error:
             return Status(Code.ERROR, f"failed to parse pod: {terms.error}")
-        worth = preferences(self._counters, pod, self._hard_weight)
+        counters, weight = self._counters, self._hard_weight
+        if not (terms.preferred or counters.held(Kind.PREFERRED) or (weight > 0 and counters.held(Kind.AFFINITY))):
+            return SKIP
+        worth = preferences(counters, pod, weight)
         if not worth.anything:
             return SKIP
         state.write(PRE_SCORED + self.name, worth)
