@@ -74,7 +74,7 @@ class Kept:
     @property
     def nbytes(self) -> int:
         """What the answers take, or will once they are made."""
-        return self._table.capacity * self.answers.itemsize
+        return self._table.capacity * self.answers.itemsize + 300 * len(self._by_resources or ())
 
     @property
     def clean(self) -> bool:

@@ -81,7 +81,8 @@ class Standing:
     @property
     def nbytes(self) -> int:
         """Its own arrays, and its share of the kept answers it rests on."""
-        return self._table.capacity * 18 + sum(kept.nbytes // (kept.users or 1) for kept in self._kept)
+        answers = self._table.capacity * 8
+        return self._table.capacity * 18 + sum([answers // (kept.users or 1) for kept in self._kept])
 
     def released(self) -> None:
         """Nobody will ask any more."""
@@ -186,7 +187,7 @@ class Standing:
         totals = np.zeros(self._table.capacity, np.int64)
         for weighted in self.scores:
             scores = weighted.normalized(weighted.kept.answers)
-            if scores.min() < MIN_NODE_SCORE or scores.max() > MAX_NODE_SCORE:
+            if scores.astype(np.uint64).max() > MAX_NODE_SCORE:  # what is below 0 is large there
                 bad = ((scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)) & self.feasible
                 self.invalid.update(np.flatnonzero(bad).tolist())
             totals += scores * weighted.weight

@@ -26,12 +26,20 @@ def trunc_div(a: Any, b: Any) -> Any:
     """`a / b` of Go: toward zero. `b` must not be 0. Arrays (int64) or plain integers.
 
     Dividends below 2**52 are divided as float64, several times as fast: no quotient of those is rounded to an integer
-    that it does not reach, for it is at least `1 / b` away from it.
+    that it does not reach, for it is at least `1 / b` away from it. Divisors that are float64 already say that those
+    dividends whose quotients count are below it.
     """
+    if isinstance(b, np.ndarray) and b.dtype == np.float64:
+        return (a / b).astype(np.int64)
     if isinstance(a, np.ndarray) and a.size and a.min() > -_EXACT and a.max() < _EXACT:
         return (a / b).astype(np.int64)
     quotient = a // b
     return quotient + ((quotient < 0) & (quotient * b != a))
+
+
+def small_div(a: Any, b: int) -> Any:
+    """`a // b` of numbers from 0 to 2**52."""
+    return (a / b).astype(np.int64) if isinstance(a, np.ndarray) else a // b
 
 
 def where(condition: Any, yes: Any, no: Any) -> Any:

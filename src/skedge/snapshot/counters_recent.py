@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 
 class Sized(Protocol):
@@ -15,33 +15,78 @@ class Sized(Protocol):
 T = TypeVar("T", bound=Sized)
 
 
-class Recent(Generic[T]):
-    """Values with `nbytes`, least recently used first out when they are too large together."""
+_SEEN: Final = 1024
 
-    def __init__(self, limit: int, dropped: Callable[[T], None] | None = None) -> None:
+
+class Recent(Generic[T]):
+    """Values with `nbytes`, least recently used first out when they are too large together.
+
+    With a `trial` (bytes), a value whose key was never heard of is on trial until somebody gets it: only values on
+    trial make room for one another. So what is asked for once and never again leaves soon, and its memory, still in
+    the processor's caches, serves the next. A key that comes again is known by then and its value is kept.
+    """
+
+    def __init__(self, limit: int, dropped: Callable[[T], None] | None = None, trial: int = 0) -> None:
         self._limit = limit
         self._dropped = dropped
+        self._trial = trial
         self._entries: OrderedDict[Hashable, T] = OrderedDict()
+        self._bytes = 0
         self._added = 0
-        self.nbytes = 0
+        self._on_trial: OrderedDict[Hashable, T] = OrderedDict()
+        self._bytes_on_trial = 0
+        self._seen: OrderedDict[Hashable, None] = OrderedDict()
+
+    @property
+    def nbytes(self) -> int:
+        return self._bytes + self._bytes_on_trial
 
     def get(self, key: Hashable) -> T | None:
         found = self._entries.get(key)
         if found is not None:
             self._entries.move_to_end(key)
+        elif self._on_trial:
+            found = self._on_trial.pop(key, None)
+            if found is not None:
+                self._bytes_on_trial = sum(entry.nbytes for entry in self._on_trial.values())
+                self._keep(key, found)
         return found
 
     def put(self, key: Hashable, value: T) -> None:
+        if not self._trial:
+            self._keep(key, value)
+        elif key in self._seen:
+            del self._seen[key]
+            self._keep(key, value)
+        else:
+            self._try(key, value)
+
+    def _try(self, key: Hashable, value: T) -> None:
+        entries, seen = self._on_trial, self._seen
+        entries[key] = value
+        self._bytes_on_trial += value.nbytes
+        while self._bytes_on_trial > self._trial and len(entries) > 1:
+            known, gone = entries.popitem(last=False)
+            self._bytes_on_trial -= gone.nbytes
+            seen[known] = None
+            if self._dropped is not None:
+                self._dropped(gone)
+        if len(entries) == 1:
+            self._bytes_on_trial = value.nbytes  # entries grow while they are kept
+        while len(seen) > _SEEN:
+            seen.popitem(last=False)
+
+    def _keep(self, key: Hashable, value: T) -> None:
         self._entries[key] = value
-        self.nbytes += value.nbytes
+        self._bytes += value.nbytes
         self._added += 1
         if not self._added % 1024:
-            self.nbytes = sum(entry.nbytes for entry in self._entries.values())  # entries grow while they are kept
-        if self.nbytes <= self._limit:
+            self._bytes = sum(entry.nbytes for entry in self._entries.values())  # entries grow while they are kept
+        if self._bytes <= self._limit:
             return
-        while self.nbytes > self._limit * 7 // 8 and len(self._entries) > 1:  # some room, for adding up is slow
+        while self._bytes > self._limit * 7 // 8 and len(self._entries) > 1:  # some room, for adding up is slow
             _, gone = self._entries.popitem(last=False)
-            self.nbytes -= gone.nbytes
+            self._bytes -= gone.nbytes
             if self._dropped is not None:
                 self._dropped(gone)
 
@@ -49,10 +94,14 @@ class Recent(Generic[T]):
         """Takes a value out, if it is there, without telling anybody."""
         found = self._entries.pop(key, None)
         if found is not None:
-            self.nbytes -= found.nbytes
+            self._bytes -= found.nbytes
+            return
+        found = self._on_trial.pop(key, None)
+        if found is not None:
+            self._bytes_on_trial -= found.nbytes
 
     def values(self) -> list[T]:
-        return list(self._entries.values())
+        return [*self._entries.values(), *self._on_trial.values()]
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._entries) + len(self._on_trial)

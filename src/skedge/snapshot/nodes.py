@@ -76,6 +76,7 @@ class NodeTable:
         self.labels: dict[str, LabelColumn] = {}
         self.images = ImageIndex()
         self.host_ports = PortIndex()
+        self._divisors: dict[str, tuple[Any, Any]] = {}
         self._free: list[int] = []
         self._wide: set[tuple[str, str]] = set()  # ("node", name) and ("pod", uid) with amounts from WIDE on
         self._sequence = 0
@@ -90,6 +91,20 @@ class NodeTable:
     def wide(self) -> bool:
         """Whether some amount is so large that plain integers would not behave like int64 any more."""
         return bool(self._wide)
+
+    def divisor(self, resource: str) -> tuple[Any, Any]:
+        """(allocatable as float64, 1 where that is 0; whether it is not 0: True where that holds for all rows in use).
+
+        Of shape (capacity,); kept until a node's allocatable changes.
+        """
+        found = self._divisors.get(resource)
+        if found is None:
+            column = self.allocatable.get(resource)
+            amounts = np.zeros(self.capacity) if column is None else column.astype(np.float64)
+            present: Any = amounts != 0
+            divisor = np.where(present, amounts, 1.0)
+            found = self._divisors[resource] = (divisor, True if present[: self.size].all() else present)
+        return found
 
     def label_column(self, key: str) -> LabelColumn:
         """The column of a label key, built on first use. Least recently used ones go when there are too many."""
@@ -161,6 +176,7 @@ class NodeTable:
         self.allowed_pods[row] = 0
         for column in self.allocatable.values():
             column[row] = 0
+        self._divisors.clear()
         self._set_taints(row, None)
         self.images.set(row, node.status.images or (), ())
         for label_column in self.labels.values():
@@ -176,6 +192,7 @@ class NodeTable:
         for column in self.allocatable.values():
             column[row] = 0
         self.allowed_pods[row] = 0
+        self._divisors.clear()
         wide = False
         for resource, text in (node.status.allocatable or {}).items():
             amount = milli_value(text) if resource == CPU else value(text)
@@ -315,6 +332,7 @@ class NodeTable:
             if row == self.capacity:
                 self._grow()
             self.size += 1
+            self._divisors.clear()
             self.names.append(name)
             self.nodes.append(None)
             self.pods.append({})

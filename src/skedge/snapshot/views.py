@@ -41,6 +41,12 @@ class View(Protocol):
     def allocatable(self, resource: str) -> Any:
         """What the node offers of a resource, in its unit (cpu: milli); 0 where it names none."""
 
+    def divisor(self, resource: str) -> tuple[Any, Any]:
+        """(allocatable, but 1 where that is 0; whether it is not 0: one bool for all rows where they agree on it).
+
+        Of many rows a float64 array while all amounts are narrow, see `arith.trunc_div`.
+        """
+
     def requested(self, resource: str) -> Any:
         """Sum of the effective requests of the row's pods."""
 
@@ -110,6 +116,15 @@ class Rows:
     def allocatable(self, resource: str) -> Any:
         column = self.table.allocatable.get(resource)
         return np.zeros(self._size, np.int64) if column is None else column[self._index]
+
+    def divisor(self, resource: str) -> tuple[Any, Any]:
+        table = self.table
+        if table.wide:
+            allocatable = self.allocatable(resource)
+            present = allocatable != 0
+            return np.where(present, allocatable, 1), present
+        divisor, present = table.divisor(resource)
+        return divisor[self._index], present if present is True else present[self._index]
 
     def requested(self, resource: str) -> Any:
         column = self.table.requested.get(resource)
@@ -219,6 +234,10 @@ class Row:
     def allocatable(self, resource: str) -> Any:
         column = self.table.allocatable.get(resource)
         return 0 if column is None else column.item(self.row)
+
+    def divisor(self, resource: str) -> tuple[Any, Any]:
+        allocatable = self.allocatable(resource)
+        return allocatable or 1, allocatable != 0
 
     def requested(self, resource: str) -> Any:
         column = self.table.requested.get(resource)

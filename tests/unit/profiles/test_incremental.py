@@ -132,7 +132,7 @@ def test_after_one_change_only_its_row_is_asked_again(monkeypatch: pytest.Monkey
     result(cluster, pod)
     profile = cluster.profiles["default-scheduler"]
     asked: dict[str, int] = {}
-    for standing in profile._standings._entries.values():
+    for standing in profile._standings.values():
         for owner, kept in [(p.name, k) for p, k in standing.filters] + [(w.name, w.kept) for w in standing.scores]:
             rule = kept._rule
 

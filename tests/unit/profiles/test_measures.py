@@ -84,7 +84,7 @@ async def test_filter_counts_what_one_by_one_would(seed: int) -> None:
             probe = any_pod(rng, 1000 + i)
             metrics = Metrics("1.36.2")
             profile.measures = CountedMeasures(profile, SchedulerMetrics(metrics), harness.clock.monotonic)
-            for standing in profile._standings._entries.values():
+            for standing in profile._standings.values():
                 standing.measured = None
             search = Search(profile, probe.info(), harness.scheduler.queue.nominator)
             search.run()

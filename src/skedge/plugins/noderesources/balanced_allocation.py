@@ -19,7 +19,7 @@ from skedge.framework.plugin import MAX_NODE_SCORE, Depends
 from skedge.framework.state import CycleState
 from skedge.framework.status import SKIP, SUCCESS, Status
 from skedge.plugins.helpers.allocation import counts
-from skedge.snapshot.arith import everywhere, truncate, where
+from skedge.snapshot.arith import everywhere, truncate
 from skedge.snapshot.changes import Aspect
 from skedge.snapshot.pods import PodInfo
 from skedge.snapshot.views import View
@@ -65,10 +65,8 @@ class NodeResourcesBalancedAllocation:
         for resource, amount in zip(self._resources, request, strict=True):
             if not counts(resource, amount):
                 continue
-            allocatable = view.allocatable(resource)
+            divisor, present = view.divisor(resource)
             used = view.requested(resource)
-            present = allocatable != 0
-            divisor = allocatable if everywhere(present) else where(present, allocatable, 1)
             before.append((_fraction(used, divisor), present))
             after.append((_fraction(used + amount, divisor), present))
         with_pod, without_pod = _evenness(after, view), _evenness(before, view)

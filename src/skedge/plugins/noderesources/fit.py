@@ -22,7 +22,7 @@ from skedge.framework.workloads import Placement
 from skedge.plugins.helpers.allocation import container_requests, counts, used
 from skedge.plugins.helpers.cycle import PRE_FILTERED, pre_filtered
 from skedge.plugins.noderesources import scorers
-from skedge.snapshot.arith import anywhere, everywhere, where
+from skedge.snapshot.arith import anywhere, where
 from skedge.snapshot.changes import Aspect
 from skedge.snapshot.pods import CPU, PODS, PlacedPod, PodInfo, Requests
 from skedge.snapshot.views import Rows, View
@@ -119,8 +119,7 @@ class NodeResourcesFit:
                 continue
             allocatable = view.allocatable(resource)
             requested = used(view, resource, nonzero=True) + request
-            present = allocatable != 0
-            divisor = allocatable if everywhere(present) else where(present, allocatable, 1)
+            divisor, present = view.divisor(resource)
             scores.append((self._scorer(requested, allocatable, divisor), present, weight))
         return self._average(scores, view.full(0))
 

@@ -13,10 +13,11 @@ import numpy as np
 
 from skedge.framework.plugin import MAX_NODE_SCORE
 from skedge.plugins.helpers.shape import broken_line
-from skedge.snapshot.arith import everywhere, round_half_away, trunc_div, where
+from skedge.snapshot.arith import everywhere, round_half_away, small_div, trunc_div, where
 
 Scorer = Callable[[Any, Any, Any], Any]
-"""`(requested, allocatable, divisor) -> score`; the divisor is allocatable, or 1 where that is 0."""
+"""`(requested, allocatable, divisor) -> score`; the divisor is the view's. What it makes of rows that are overcommitted
+does not count: with narrow amounts all others are small enough for it."""
 
 
 def least_allocated(requested: Any, allocatable: Any, divisor: Any) -> Any:
@@ -45,7 +46,7 @@ def average(scores: Sequence[tuple[Any, Any, int]], zero: Any) -> Any:
     if scores and all(everywhere(present) for _, present, _ in scores):  # the same, without a look at each row
         for score, _, weight in scores:
             total = total + score * weight
-        return trunc_div(total, sum(weight for _, _, weight in scores) or 1)
+        return small_div(total, sum([weight for _, _, weight in scores]) or 1)
     for score, present, weight in scores:
         total = total + where(present, score * weight, 0)
         weights = weights + where(present, weight, 0)
