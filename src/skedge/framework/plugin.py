@@ -24,14 +24,16 @@ The law: an answer kept and patched equals an answer computed from nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from enum import Enum
 from typing import Any, Final, Protocol, runtime_checkable
 
 from skedge.framework.events import ClusterEventWithHint
 from skedge.framework.state import CycleState
 from skedge.framework.status import Status
-from skedge.snapshot.pods import PlacedPod, PodInfo
+from skedge.snapshot.crowd import Crowd
+from skedge.snapshot.nodes import NodeTable
+from skedge.snapshot.pods import PodInfo
 from skedge.snapshot.views import View
 
 UNRESOLVABLE: Final = 1 << 62
@@ -224,6 +226,5 @@ def fragment_of(plugin: Any) -> Callable[[PodInfo], Hashable] | None:
 class Nominator(Protocol):
     """Pods that were promised room on a node."""
 
-    def nominated_nodes(self) -> Iterable[str]: ...
-
-    def nominated_pods(self, node_name: str) -> Sequence[PlacedPod]: ...
+    def crowd(self, table: NodeTable, priority: int, uid: str) -> Crowd:
+        """Those of at least this priority, without the pod of this UID, by row; not to be kept."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from skedge.framework.state import CycleState
 from skedge.framework.status import Status
 from skedge.snapshot.arith import Ints
+from skedge.snapshot.crowd import Crowd
 from skedge.snapshot.nodes import NodeTable
-from skedge.snapshot.pods import PlacedPod, PodInfo
+from skedge.snapshot.pods import PodInfo
 from skedge.snapshot.views import DeltaView
 
 
@@ -32,8 +33,8 @@ class Trials(Protocol):
     def codes_of_moving(self, view: DeltaView) -> Sequence[PluginCodes]:
         """Codes of those filters only that pods on the row can change."""
 
-    def nominated(self, rows: Ints) -> Mapping[int, Sequence[PlacedPod]]:
-        """Pods that were promised room on these rows and count for this pod: they must fit as well."""
+    def nominated(self) -> Crowd:
+        """Pods that were promised room and count for this pod: they must fit as well."""
 
 
 class Cycle(Protocol):

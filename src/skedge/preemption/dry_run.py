@@ -7,7 +7,7 @@ of every node back, so there are as many rounds as the fullest node has victims.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Final
 
@@ -18,9 +18,9 @@ from skedge.preemption.budgets import Budgets
 from skedge.preemption.choice import Candidate, Measures
 from skedge.preemption.cycle import Cycle, PluginCodes
 from skedge.preemption.ranks import NOBODY, PodRanks
-from skedge.preemption.worlds import Freed, Promised, Removed, Worlds
+from skedge.preemption.worlds import Freed, Removed, Worlds
 from skedge.snapshot.arith import Bools, Ints
-from skedge.snapshot.pods import PlacedPod
+from skedge.snapshot.crowd import Promised
 from skedge.snapshot.views import DeltaView
 
 NOBODY_LEFT: Final = np.iinfo(np.int64).min
@@ -55,7 +55,7 @@ class DryRun:
         if len(without):
             self._failed.append(Rejection(NO_VICTIMS, without))
         self._worlds = Worlds(ranks, rows[lowest < priority], priority)
-        self._added: Mapping[int, Sequence[PlacedPod]] = cycle.trials.nominated(self._worlds.rows)
+        self._added = cycle.trials.nominated()
         self._place_promises()
         self._remove_all()
         self._bring_back()
@@ -66,8 +66,8 @@ class DryRun:
         self._crowded_lines: Ints = np.zeros(0, np.int64)
         self._promised: Promised | None = None
         if added:
-            self._crowded_lines = np.flatnonzero(np.isin(rows, np.fromiter(added, np.int64, len(added))))
-            self._promised = Promised(rows, added)
+            self._crowded_lines = np.flatnonzero(added.count[rows])
+            self._promised = Promised(added, rows)
 
     # --- the two steps ------------------------------------------------------------------------------------------------
 
@@ -111,8 +111,7 @@ class DryRun:
         removed = Removed(worlds, lines, k)
         if not added:
             return DeltaView(self._cycle.table, rows, None, removed, Freed(worlds, slice(0, len(lines)), k))
-        promised = {row: self._added[row] for row in rows.tolist()}
-        return DeltaView(self._cycle.table, rows, promised, removed, Freed(worlds, lines, k, self._promised))
+        return DeltaView(self._cycle.table, rows, self._added, removed, Freed(worlds, lines, k, self._promised))
 
     def _crowded(self, lines: int) -> Ints:
         """Those of the first lines whose rows have pods that were promised room."""

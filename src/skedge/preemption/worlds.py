@@ -9,8 +9,8 @@ import numpy as np
 
 from skedge.preemption.ranks import PodRanks
 from skedge.snapshot.arith import Bools, Ints
+from skedge.snapshot.crowd import Promised
 from skedge.snapshot.pods import PlacedPod
-from skedge.snapshot.views import Sums
 
 
 class Worlds:
@@ -118,22 +118,6 @@ class Removed(Mapping[int, Sequence[PlacedPod]]):
 
     def __len__(self) -> int:
         return len(self._lines)
-
-
-class Promised:
-    """What pods come to that were promised room, by line; 0 where there are none."""
-
-    def __init__(self, rows: Ints, added: Mapping[int, Sequence[PlacedPod]]) -> None:
-        lines = ((line, added[row]) for line, row in enumerate(rows.tolist()) if row in added)
-        self._sums = Sums(len(rows), ((line, 1, pod) for line, pods in lines for pod in pods))
-        self.count = self._sums.count
-        self._requested: dict[str, Ints] = {}
-
-    def requested(self, resource: str) -> Ints:
-        found = self._requested.get(resource)
-        if found is None:
-            found = self._requested[resource] = self._sums.requested(resource)
-        return found
 
 
 class Freed:

@@ -6,7 +6,7 @@ Upstream: `schedule_one.go` (schedulePod, findNodesThatFitPod, prioritizeNodes),
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -28,8 +28,9 @@ from skedge.profiles.sampling import Sampler, nodes_to_find
 from skedge.profiles.standing import Standing
 from skedge.profiles.trials import Trials
 from skedge.snapshot.arith import Bools, Ints, for_each
+from skedge.snapshot.crowd import Crowd, Promised
 from skedge.snapshot.nodes import NodeTable
-from skedge.snapshot.pods import PlacedPod, PodInfo
+from skedge.snapshot.pods import PodInfo
 from skedge.snapshot.views import DeltaView, Rows
 from skedge.telemetry.logs import get_logger
 
@@ -63,7 +64,7 @@ class Search:
         self.skip_score = self.state.skip_score = set(self.standing.state.skip_score)
         self.nominated_fits = False
         self.nomination: PostFilterResult | None = None  # what PostFilter came to
-        self._promised: Mapping[int, Sequence[PlacedPod]] | None = None
+        self._promised: Crowd | None = None
         self.kept_mask = False  # the feasible rows are exactly those of the standing
         self.among_kept = False  # the feasible rows are among those of the standing
         self.direct = False  # codes and scores were computed for a few rows only
@@ -216,8 +217,7 @@ class Search:
         crowded = self.crowded()
         if crowded:
             mask = mask.copy() if not changed else mask
-            rows = np.fromiter(crowded, np.int64, len(crowded))
-            changed = self._check_crowded(rows, mask) or changed
+            changed = self._check_crowded(crowded.rows, mask) or changed
         self.kept_mask = not changed or (
             int(np.count_nonzero(mask)) == standing.count and bool((mask == standing.feasible[:size]).all())
         )
@@ -304,7 +304,7 @@ class Search:
         crowded = self.crowded()
         if crowded:
             mask = mask.copy()
-            self._check_crowded(np.fromiter(crowded, np.int64, len(crowded)), mask)
+            self._check_crowded(crowded.rows, mask)
         positions = np.flatnonzero(mask[order])
         plugins = [plugin for plugin in self.profile.cycle_filter if plugin.name not in self.skip_filter]
         found: list[Ints] = []
@@ -390,28 +390,19 @@ class Search:
 
     # --- nominated pods -----------------------------------------------------------------------------------------------
 
-    def crowded(self) -> Mapping[int, Sequence[PlacedPod]]:
+    def crowded(self) -> Crowd:
         """Rows with nominated pods that count for this pod: priority at least its own, and not itself."""
-        if self._promised is not None:
-            return self._promised
-        found: dict[int, list[PlacedPod]] = {}
-        if self.nominator is not None:
-            priority, uid, row_of, exists = self.pod.priority, self.pod.uid, self.table.row_of, self.table.exists
-            nominated = self.nominator.nominated_pods
-            for name in self.nominator.nominated_nodes():
-                row = row_of.get(name)
-                if row is None or not exists[row]:
-                    continue
-                pods = [pod for pod in nominated(name) if pod.priority >= priority and pod.uid != uid]
-                if pods:
-                    found[row] = pods
-        self._promised = found
-        return found
+        if self._promised is None:
+            if self.nominator is None:
+                self._promised = Crowd(self.table)
+            else:
+                self._promised = self.nominator.crowd(self.table, self.pod.priority, self.pod.uid)
+        return self._promised
 
     def _check_crowded(self, rows: Ints, mask: Bools) -> bool:
         """A row must fit with its nominated pods as well as without them; says whether the mask changed."""
         crowded = self.crowded()
-        codes = self.codes(DeltaView(self.table, rows, added={row: crowded[row] for row in rows.tolist()}))
+        codes = self.codes(DeltaView(self.table, rows, added=crowded, amounts=Promised(crowded, rows)))
         fits = np.ones(len(rows), bool)
         for _, each in codes:
             fits &= each == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,9 +10,9 @@ import numpy as np
 from skedge.framework.state import CycleState
 from skedge.framework.status import PluginError, Status
 from skedge.profiles.diagnosis import Codes
-from skedge.snapshot.arith import Ints
 from skedge.snapshot.changes import Aspect
-from skedge.snapshot.pods import PlacedPod, PodInfo
+from skedge.snapshot.crowd import Crowd
+from skedge.snapshot.pods import PodInfo
 from skedge.snapshot.views import DeltaView
 
 if TYPE_CHECKING:
@@ -59,9 +59,8 @@ class Trials:
         self._search.profile.measures.tried(self._plugins, codes)
         return codes
 
-    def nominated(self, rows: Ints) -> Mapping[int, Sequence[PlacedPod]]:
-        crowded = self._search.crowded()
-        return {row: crowded[row] for row in rows.tolist() if row in crowded} if crowded else crowded
+    def nominated(self) -> Crowd:
+        return self._search.crowded()
 
     def _answer(self, plugin: Any, view: DeltaView) -> Codes:
         kept = self._kept.get(plugin.name)

@@ -182,6 +182,7 @@ class SchedulingQueue:
             self._pending.tell(record, "dropped")
             return False
         self.scheduling_cycle += 1
+        self.nominator.moved(record.pod.uid)
         if record.rejectors:
             self._pending.count_rejectors(record, -1)
         self._pending.tell(record, "pop")
@@ -217,6 +218,7 @@ class SchedulingQueue:
             return None
         finally:
             self._in_flight.done(uid)
+            self.nominator.moved(uid)
 
     def _strategy_after_flight(self, record: QueuedPodInfo) -> Strategy:
         """Go through what happened since the pod was popped."""

@@ -24,6 +24,8 @@ from skedge.config.types import KubeSchedulerConfiguration
 from skedge.framework.handle import Handle, Listers
 from skedge.plugins.registry import Factory
 from skedge.profiles.profile import Profile
+from skedge.snapshot.crowd import Crowd
+from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PlacedPod, PodInfo
 
 FINISHED: Final = ("Succeeded", "Failed")
@@ -71,6 +73,15 @@ class Nominations:
 
     def nominated_pods(self, node_name: str) -> list[PlacedPod]:
         return self._pods.get(node_name, [])
+
+    def crowd(self, table: NodeTable, priority: int, uid: str) -> Crowd:
+        """See `framework.plugin.Nominator`."""
+        found = Crowd(table)
+        for node, pods in self._pods.items():
+            row = table.row_of.get(node)
+            if row is not None and table.exists[row]:
+                found.put(row, [pod for pod in pods if pod.priority >= priority and pod.uid != uid])
+        return found
 
 
 class Cluster:

@@ -361,7 +361,8 @@ class Sums:
 class DeltaView(Rows):
     """A selection of rows in which pods were added to or removed from single rows, each row its own world.
 
-    `amounts` must agree with `added` and `removed`; without it they are added up on first use.
+    `amounts` must agree with `added` and `removed`, which may name other rows as well; without it they are added up on
+    first use.
     """
 
     __slots__ = ("_amounts", "_positions", "_sums", "added", "removed")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from skedge.queue.nominator import PodNominator
+from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PlacedPod, PodInfo
+from skedge.testing.builders import make_node, make_pod
 from unit.queue.support import World, pod
 
 Known = dict[str, PodInfo | PlacedPod]
@@ -122,3 +124,80 @@ def test_unknown_update_nominates() -> None:
     world = World()
     world.update(pod(), pod(nominated="n1"))
     assert world.queue.nominator.node_of("uid-p") == "n1"
+
+
+class Promises:
+    """A nominator over three nodes, and the crowd it keeps beside one that is made from nothing."""
+
+    def __init__(self) -> None:
+        self.queued: dict[str, PodInfo] = {}
+        self.nominator = PodNominator(self.queued.get, self.queued.get)
+        self.table = NodeTable()
+        for name in ("n1", "n2", "n3"):
+            self.table.set_node(make_node(name).obj())
+
+    def promise(self, name: str, node: str, priority: int = 10) -> PodInfo:
+        info = make_pod(name).req(cpu="1").priority(priority).info()
+        self.queued[info.key] = info
+        self.nominator.add(info, node)
+        return info
+
+    def crowd(self, priority: int = 5, uid: str = "") -> dict[str, list[str]]:
+        crowd = self.nominator.crowd(self.table, priority, uid)
+        for row, pods in crowd.items():
+            assert crowd.count[row] == len(pods)
+            asked = crowd.requested("cpu")
+            assert (0 if asked is None else asked[row]) == sum(dict(pod.node_requests).get("cpu", 0) for pod in pods)
+        assert sorted(crowd) == crowd.rows.tolist()
+        self.nominator.validate()
+        return {self.table.names[row]: [pod.name for pod in pods] for row, pods in crowd.items()}
+
+
+def test_a_crowd_follows_promises() -> None:
+    made = Promises()
+    assert made.crowd() == {}
+    a = made.promise("a", "n1")
+    made.promise("low", "n1", 4)
+    made.promise("b", "n2")
+    assert made.crowd() == {"n1": ["a"], "n2": ["b"]}
+    assert made.crowd(0) == {"n1": ["a", "low"], "n2": ["b"]}
+    assert made.crowd(5, a.uid) == {"n2": ["b"]}
+    made.promise("c", "n1")
+    made.nominator.delete(a)
+    assert made.crowd() == {"n1": ["c"], "n2": ["b"]}
+
+
+def test_a_pod_in_flight_is_a_bare_name_in_the_crowd() -> None:
+    made = Promises()
+    a = made.promise("a", "n1")
+    assert made.crowd() == {"n1": ["a"]}
+    del made.queued[a.key]
+    made.nominator.moved(a.uid)
+    assert made.crowd() == {}
+    assert made.crowd(0) == {"n1": ["a"]}
+    made.queued[a.key] = a
+    made.nominator.moved(a.uid)
+    assert made.crowd() == {"n1": ["a"]}
+
+
+def test_a_crowd_follows_nodes() -> None:
+    made = Promises()
+    made.promise("a", "n1")
+    made.promise("b", "later")
+    assert made.crowd() == {"n1": ["a"]}
+    made.table.remove_node("n1")
+    assert made.crowd() == {}
+    made.table.set_node(make_node("later").obj())  # takes the row
+    assert made.crowd() == {"later": ["b"]}
+    for i in range(100):
+        made.table.set_node(make_node(f"more{i}").obj())
+    made.table.set_node(make_node("n1").obj())
+    assert made.crowd() == {"later": ["b"], "n1": ["a"]}
+
+
+def test_crowds_of_many_priorities() -> None:
+    made = Promises()
+    for priority in range(20):
+        made.promise(f"p{priority}", "n1", priority)
+        for least in range(priority + 1):
+            assert len(made.crowd(least)["n1"]) == priority - least + 1

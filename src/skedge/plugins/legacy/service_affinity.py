@@ -76,9 +76,11 @@ class ServiceAffinity:
         codes = self._codes(followed, None if first is None else first.node_name, view)
         if followed.scope is not None and isinstance(view, DeltaView):
             for row in {*view.added, *view.removed}:
-                other = self._first_in_world(followed.scope, row, view)
                 at = np.flatnonzero(view.rows == row)
-                if other is not first and len(at):
+                if not len(at):
+                    continue
+                other = self._first_in_world(followed.scope, row, view)
+                if other is not first:
                     example = None if other is None else other.node_name
                     codes[at] = self._codes(followed, example, Rows(view.table, view.rows[at]))
         return codes
