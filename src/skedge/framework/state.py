@@ -45,3 +45,7 @@ class CycleState:
 
     def delete(self, key: str) -> None:
         self._data.pop(key, None)
+
+    def clear(self) -> None:
+        """The attempt is over. What plugins kept may be large, and refers to the cycle that refers to it."""
+        self._data.clear()

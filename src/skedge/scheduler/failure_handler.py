@@ -51,6 +51,13 @@ class FailureHandler:
 
     def handle(self, queued: QueuedPodInfo, profile: Profile, failure: Failure, started: float) -> None:
         """Requeues the pod, nominates, records the event and patches the condition, in this order."""
+        try:
+            self._handle(queued, profile, failure, started)
+        finally:
+            if failure.search is not None:
+                failure.search.state.clear()
+
+    def _handle(self, queued: QueuedPodInfo, profile: Profile, failure: Failure, started: float) -> None:
         scheduler = self._scheduler
         status, message = _in_words(failure.status, queued.pod)
         rejected = status.rejected
