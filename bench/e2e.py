@@ -21,6 +21,7 @@ from bench.server import Objects, Server
 from bench.workloads import Workload
 from skedge.app.collector import calm
 from skedge.app.process import SchedulerProcess
+from skedge.config.gates import FeatureGates
 from skedge.config.types import KubeSchedulerConfiguration
 from skedge.snapshot.pods import PlacedPod, PodInfo
 
@@ -38,6 +39,7 @@ async def scheduling(
     config: KubeSchedulerConfiguration,
     timing: figures.Timing,
     synced: Callable[[SchedulerProcess], None],
+    gates: FeatureGates | None = None,
 ) -> AsyncIterator[SchedulerProcess]:
     """A scheduler in this process, from when it has seen everything until the block ends."""
     config.client_connection.qps, config.client_connection.burst = 5000.0, 5000
@@ -50,7 +52,7 @@ async def scheduling(
             synced(process)
             ready.set()
 
-    process = SchedulerProcess(config, server.client_config(), hooks=timing, synced=seen)
+    process = SchedulerProcess(config, server.client_config(), gates=gates, hooks=timing, synced=seen)
     task = asyncio.create_task(process.run())
     try:
         waiting = asyncio.create_task(ready.wait())

@@ -44,6 +44,7 @@ KINDS: Final = {
     "PersistentVolume": Kind("/api/v1", "persistentvolumes", False),
     "PersistentVolumeClaim": Kind("/api/v1", "persistentvolumeclaims", True),
     "CSINode": Kind("/apis/storage.k8s.io/v1", "csinodes", False),
+    "PodGroup": Kind("/apis/scheduling.k8s.io/v1alpha2", "podgroups", True),
     "PriorityClass": Kind("/apis/scheduling.k8s.io/v1", "priorityclasses", False),
 }
 

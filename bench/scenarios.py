@@ -20,6 +20,7 @@ from bench import figures
 from bench.decisions import World as Engine
 from bench.decisions import configuration
 from bench.e2e import scheduling
+from bench.endurance import churn, loop_lag, steady
 from bench.null_binder import bind_all
 from bench.objects import Template
 from bench.operations import Batch
@@ -318,6 +319,13 @@ _ALL: Final = (
     Scenario("StartUp", "5000Nodes_150000Pods", "e2e", False, lambda url: start_up(url, 5000, 150_000)),
     Scenario("StartUp", "5Nodes", "e2e", False, lambda url: start_up(url, 5, 20), True),
     Scenario("Memory", "5000Nodes_150000Pods", "decisions", False, lambda url: memory(url, 5000, 150_000)),
+    Scenario("Steady", "5000Nodes_150000Pods", "e2e", False, lambda url: steady(url, 5000, 150_000, 30.0)),
+    Scenario("Steady", "5000Nodes_4000Pods", "e2e", False, lambda url: steady(url, 5000, 4000, 20.0)),
+    Scenario("Steady", "5Nodes", "e2e", False, lambda url: steady(url, 5, 20, 0.5), True),
+    Scenario("Churn", "500000Pods_100000Nodes", "decisions", False, lambda url: churn(url, 5000, 500_000, 100_000)),
+    Scenario("Churn", "5Nodes", "decisions", False, lambda url: churn(url, 5, 40, 8, 10), True),
+    Scenario("LoopLag", "5000Nodes_150000Pods", "e2e", False, lambda url: loop_lag(url, 5000, 130_000, 300, 500)),
+    Scenario("LoopLag", "5Nodes", "e2e", False, lambda url: loop_lag(url, 5, 20, 3, 5), True),
     Scenario("Memory", "5Nodes", "decisions", False, lambda url: memory(url, 5, 100), True),
 )
 SCENARIOS: Final = {scenario.label: scenario for scenario in _ALL}

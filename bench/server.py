@@ -14,12 +14,14 @@ from typing import Any, Final, NamedTuple
 import aiohttp
 import msgspec
 
+from bench.objects import Template
 from bench.operations import Batch
 from skedge.client.clientconfig import ClientConfig, load_kubeconfig
 
 CREATORS: Final = 32
 _JSON: Final = {"Content-Type": "application/json", "Accept": "application/json"}
 _MERGE: Final = {"Content-Type": "application/merge-patch+json", "Accept": "application/json"}
+_STRATEGIC: Final = {**_MERGE, "Content-Type": "application/strategic-merge-patch+json"}
 _READY: Final = b'{"spec":{"taints":null}}'
 _GONE_AT_ONCE: Final = {"gracePeriodSeconds": "0"}
 
@@ -124,6 +126,18 @@ class Objects:
         async with self._session.delete(path, params=_GONE_AT_ONCE) as response:
             await response.read()
 
+    async def node_of(self, template: Template, i: int) -> str:
+        """The node that pod `i` has, or ""."""
+        pod = await self._send("GET", template.where.path(template.namespace, template.name(i)), None)
+        name: str = pod["spec"].get("nodeName", "")
+        return name
+
+    async def heartbeat(self, name: str, time: str) -> None:
+        """What a kubelet says of a node every ten seconds."""
+        condition = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": time}
+        body = msgspec.json.encode({"status": {"conditions": [condition]}})
+        await self._send("PATCH", f"/api/v1/nodes/{name}/status", body, headers=_STRATEGIC)
+
     async def delete_all(self, batch: Batch) -> None:
         """Deletes a batch, many at a time."""
         numbers = iter(batch.numbers())
@@ -134,7 +148,7 @@ class Objects:
 
         await asyncio.gather(*(worker() for _ in range(CREATORS)))
 
-    async def _send(self, method: str, path: str, body: bytes, **more: Any) -> Any:
+    async def _send(self, method: str, path: str, body: bytes | None, **more: Any) -> Any:
         async with self._session.request(method, path, data=body, **more) as response:
             text = await response.read()
             if response.status >= 300:

@@ -1,0 +1,180 @@
+"""Figures of a scheduler that runs on and on: the cost of a quiet cluster, memory under churn, how long the loop is
+held up by the largest things it does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from bench import figures
+from bench.decisions import World as Engine
+from bench.decisions import configuration
+from bench.e2e import scheduling
+from bench.null_binder import bind_all
+from bench.objects import Template
+from bench.operations import Batch
+from bench.server import Objects, Server
+from skedge.config.gates import FeatureGates
+
+TICK: Final = os.sysconf("SC_CLK_TCK")
+PAGE_MIB: Final = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time that a process used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def rss_mib() -> float:
+    """What this process has in memory now."""
+    return round(int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE_MIB, 1)
+
+
+async def fill(objects: Objects, url: str, nodes: int, placed: int) -> list[str]:
+    """Nodes, and pods placed on them in turn; the nodes' names."""
+    batch = Batch(Template("node"), 0, nodes)
+    await objects.create(batch)
+    names = [batch.template.name(i) for i in batch.numbers()]
+    await bind_all(url, await objects.create(Batch(Template("light-pod"), 0, placed)), names, events=False)
+    return names
+
+
+async def steady(url: str | None, nodes: int, placed: int, seconds: float) -> dict[str, Any]:
+    """A scheduler process in a full cluster in which nothing happens but status updates of each node every 10 s; what
+    it uses of one processor."""
+    with Server(url) as server, tempfile.TemporaryDirectory() as folder:
+        async with Objects(server.url) as objects:
+            await fill(objects, server.url, nodes, placed)
+            waiting = Template("pod")
+            await objects.create(Batch(waiting, 0, 1))
+            kubeconfig = server.write_kubeconfig(Path(folder))
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "skedge", "scheduler", "--kubeconfig", str(kubeconfig)),
+                *("--leader-elect=false", "--secure-port=0"),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            try:
+                await _until_placed(objects, waiting, 0)
+                command = [sys.executable, "-m", "bench.load", "--heartbeats", server.url, str(nodes), str(seconds + 5)]
+                load = await asyncio.create_subprocess_exec(*command)
+                await asyncio.sleep(4.0)
+                used, start = cpu_seconds(process.pid), time.perf_counter()
+                await asyncio.sleep(seconds)
+                used, took = cpu_seconds(process.pid) - used, time.perf_counter() - start
+                peak = figures.peak_rss_mib(process.pid)
+                await load.wait()
+            finally:
+                if process.returncode is None:
+                    process.terminate()
+                await process.wait()
+    return {
+        "nodes": nodes,
+        "pods": placed,
+        "peak_rss_mib": peak,
+        "heartbeats_per_s": nodes / 10,
+        "share_of_a_core_percent": round(used / took * 100, 1),
+    }
+
+
+async def churn(url: str | None, nodes: int, pods: int, replaced: int, step: int = 5000) -> dict[str, Any]:
+    """Pods are placed and deleted, nodes replaced by new ones, again and again; memory on the way, decisions only."""
+    del url
+    world = Engine()
+    node, pod = Template("node"), Template("pod", prefix="churned")
+    old = Batch(node, 0, nodes)
+    await world.create(old)
+    first_node, memory = 0, []
+    start = time.perf_counter()
+    rounds = pods // step
+    for i in range(rounds):
+        batch = Batch(pod, i * step, step)
+        await world.create(batch)
+        await world.settle(batch)
+        for number in batch.numbers():
+            await world.delete(batch, number)
+        for _ in range(replaced // rounds):
+            await world.delete(Batch(node, first_node, 1), first_node)
+            await world.create(Batch(node, first_node + nodes, 1))
+            first_node += 1
+        memory.append(rss_mib())
+    took = time.perf_counter() - start
+    world.scheduler.queue.validate()
+    return {
+        "nodes": nodes,
+        "pods": rounds * step,
+        "replaced_nodes": first_node,
+        "seconds": round(took, 1),
+        "rss_mib_after_a_tenth": memory[len(memory) // 10],
+        "rss_mib_after_a_half": memory[len(memory) // 2],
+        "rss_mib_at_the_end": memory[-1],
+        "peak_rss_mib": figures.peak_rss_mib(),
+    }
+
+
+async def _look(lags: list[float], every: float = 0.005) -> None:
+    """How late the loop's timer fires, in seconds, again and again."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due = loop.time() + every
+        await asyncio.sleep(every)
+        lags.append(max(0.0, loop.time() - due))
+
+
+_GROUP: Final[dict[str, Any]] = {
+    "apiVersion": "scheduling.k8s.io/v1alpha2",
+    "kind": "PodGroup",
+    "metadata": {"name": "gang"},
+}
+
+
+async def loop_lag(url: str | None, nodes: int, placed: int, preemptors: int, group: int) -> dict[str, Any]:
+    """The loop of a scheduler with a full cluster, then preemptors, then a group of pods that are placed together."""
+    lags: list[float] = []
+    gates = FeatureGates(GenericWorkload=True, GangScheduling=True)
+    with Server(url) as server:
+        async with Objects(server.url) as objects:
+            await objects.create(Batch(Template("priority-class"), 0, 1))
+            await fill(objects, server.url, nodes, placed)
+            crowd = Batch(Template("pod-low-priority"), 0, nodes * 4)
+            gang = {**_GROUP, "spec": {"schedulingPolicy": {"gang": {"minCount": group}}}}
+            async with scheduling(server, configuration(), figures.Timing(), lambda process: None, gates):
+                looking = asyncio.create_task(_look(lags))
+                await _placed(objects, crowd)
+                await _placed(objects, Batch(Template("pod-high-priority"), 0, preemptors))
+                await objects.create(Batch(Template(gang), 0, 1))
+                await _placed(objects, Batch(Template("pod", prefix="member", change=_in_gang), 0, group))
+                looking.cancel()
+    return {
+        "nodes": nodes,
+        "pods": placed + crowd.count,
+        "preemptors": preemptors,
+        "group": group,
+        "looks": len(lags),
+        "lag_p99_9_ms": figures.percentile(lags, 99.9),
+        "lag_max_ms": figures.percentile(lags, 100.0),
+        "peak_rss_mib": figures.peak_rss_mib(),
+    }
+
+
+def _in_gang(pod: dict[str, Any]) -> None:
+    pod["spec"]["schedulingGroup"] = {"podGroupName": "gang"}
+
+
+async def _placed(objects: Objects, batch: Batch) -> None:
+    """Creates pods, and waits until all have nodes."""
+    await objects.create(batch)
+    for i in batch.numbers():
+        await _until_placed(objects, batch.template, i)
+
+
+async def _until_placed(objects: Objects, template: Template, i: int) -> None:
+    while not await objects.node_of(template, i):  # noqa: ASYNC110
+        await asyncio.sleep(0.2)
