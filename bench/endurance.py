@@ -88,7 +88,8 @@ async def churn(url: str | None, nodes: int, pods: int, replaced: int, step: int
     """Pods are placed and deleted, nodes replaced by new ones, again and again; memory on the way, decisions only."""
     del url
     world = Engine()
-    node, pod = Template("node"), Template("pod", prefix="churned")
+    world.scheduler.dispatcher.start()
+    node, pod = Template("node", change=world.change), Template("pod", prefix="churned", change=world.change)
     old = Batch(node, 0, nodes)
     await world.create(old)
     first_node, memory = 0, []
@@ -98,15 +99,21 @@ async def churn(url: str | None, nodes: int, pods: int, replaced: int, step: int
         batch = Batch(pod, i * step, step)
         await world.create(batch)
         await world.settle(batch)
+        if batch.placed < step:
+            raise RuntimeError(f"{step - batch.placed} of {step} pods were not placed")
         for number in batch.numbers():
             await world.delete(batch, number)
         for _ in range(replaced // rounds):
             await world.delete(Batch(node, first_node, 1), first_node)
             await world.create(Batch(node, first_node + nodes, 1))
             first_node += 1
+        world.timing.decisions.clear()
+        world.timing.attempts.clear()
         memory.append(rss_mib())
     took = time.perf_counter() - start
+    world.scheduler.cache.validate()
     world.scheduler.queue.validate()
+    await world.scheduler.dispatcher.close()
     return {
         "nodes": nodes,
         "pods": rounds * step,
