@@ -27,6 +27,7 @@ from skedge.config.defaults import default_configuration
 from skedge.config.types import KubeSchedulerConfiguration, Plugin
 from skedge.framework.handle import Listers
 from skedge.framework.ports import Ports
+from skedge.scheduler.auditor import Auditor
 from skedge.scheduler.event_handlers import Watcher
 from skedge.scheduler.scheduler import Scheduler
 from skedge.snapshot.pods import PlacedPod, PodInfo
@@ -56,6 +57,7 @@ class World:
     def __init__(self, without: tuple[str, ...] = ()) -> None:
         self.change: Change | None = as_stored
         self.store: dict[str, PodInfo | PlacedPod] = {}
+        self.nodes: dict[str, Node] = {}
         self.timing = figures.Timing()
         self._origin: dict[str, tuple[Batch, int, int]] = {}  # pod -> its batch, number and UID
         self._uid = 0
@@ -115,6 +117,7 @@ class World:
                 self.scheduler.handlers.pod_added(info)
             elif template.kind == "Node":
                 node = _decode_node(body)
+                self.nodes[node.metadata.name] = node
                 self.scheduler.handlers.node_added(node)
             elif template.kind in self._watchers:
                 obj = msgspec.json.decode(body, type=KINDS[template.kind].struct)
@@ -138,7 +141,7 @@ class World:
         if template.kind == "Pod":
             await self._delete_or_mark(f"{template.namespace}/{name}")
         elif template.kind == "Node":
-            self.scheduler.handlers.node_deleted(_decode_node(template.body(i)))
+            self.scheduler.handlers.node_deleted(self.nodes.pop(name))
         else:
             self._watchers[template.kind].deleted(self._objects.pop((template.kind, name)))
 
@@ -236,6 +239,7 @@ async def run(workload: Workload) -> dict[str, Any]:
         found = await Run(workload, world).all()
         scheduler.cache.validate()
         scheduler.queue.validate()
+        figures.refuse(Auditor(scheduler, world.store, world.nodes).detect())
     finally:
         await scheduler.dispatcher.close()
     return found | {"peak_rss_mib": figures.peak_rss_mib()}

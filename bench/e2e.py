@@ -23,6 +23,7 @@ from skedge.app.collector import calm
 from skedge.app.process import SchedulerProcess
 from skedge.config.gates import FeatureGates
 from skedge.config.types import KubeSchedulerConfiguration
+from skedge.scheduler.auditor import Auditor
 from skedge.snapshot.pods import PlacedPod, PodInfo
 
 LIMIT: Final = 120.0
@@ -52,7 +53,7 @@ async def scheduling(
             synced(process)
             ready.set()
 
-    process = SchedulerProcess(config, server.client_config(), gates=gates, hooks=timing, synced=seen)
+    process = SchedulerProcess(config, server.client_config(), gates=gates, hooks=timing, synced=seen, audit=False)
     task = asyncio.create_task(process.run())
     try:
         waiting = asyncio.create_task(ready.wait())
@@ -64,6 +65,10 @@ async def scheduling(
         yield process
         if task.done():
             task.result()
+        assert process.scheduler is not None
+        assert process.watches is not None
+        auditor = Auditor(process.scheduler, process.watches.pods.store, process.watches.nodes.store)
+        figures.refuse(auditor.detect())
     finally:
         process.stop()
         await task

@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any, Final
 
 from skedge.names import KUBERNETES_VERSION
+from skedge.scheduler.auditor import Finding
 from skedge.telemetry.hooks import SchedulerMetrics
 from skedge.telemetry.metrics import Metrics
 
@@ -42,6 +43,12 @@ class Timing(SchedulerMetrics):
     def schedule_attempt(self, result: str, profile: str, seconds: float) -> None:
         super().schedule_attempt(result, profile, seconds)
         self.attempts.append(seconds)
+
+
+def refuse(findings: Sequence[Finding]) -> None:
+    """Ends a measurement whose scheduler lost track of something: RuntimeError if the auditor found anything."""
+    if findings:
+        raise RuntimeError("\n".join(["the auditor found:", *map(str, findings)]))
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
