@@ -83,14 +83,12 @@ class Kept:
             self._clean = not self.answers.any()
         return self._clean
 
-    def follow(self, view: Row, position: int) -> bool:
-        """Brings answers that were current up to date where nothing but the view's row changed since. False if it is
-        not that simple."""
-        if self._position == position:
-            return True
-        table = self._table
-        if self._totals is not None or len(self.answers) != table.capacity or table.wide:
-            return False
+    def follow(self, view: Row, position: int) -> int | None:
+        """Brings answers that were current up to date where nothing but the view's row changed since; by how much the
+        row's answer grew. None if it is not that simple: then nothing was done."""
+        table, answers = self._table, self.answers
+        if self._position == position or self._totals is not None or len(answers) != table.capacity or table.wide:
+            return None
         known = self._by_resources
         if known is None:
             answer = self._rule(self._state, self._pod, view)
@@ -102,10 +100,13 @@ class Kept:
                 if len(known) >= _REMEMBERED:
                     known.clear()
                 known[resources] = answer
-        self.answers[view.row] = answer
-        self._clean = None
         self._position = position
-        return True
+        row = view.row
+        grown: int = answer - answers.item(row)
+        if grown:
+            answers[row] = answer
+            self._clean = None
+        return grown
 
     def sync(self) -> None:
         """Brings the answers up to date. An error of the rule leaves them as they were, and passes."""

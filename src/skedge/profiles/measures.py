@@ -154,10 +154,11 @@ class CountedMeasures(Measures):
         rejected = search.diagnosis.pre_filter
         if rejected is None:
             for counter in self._alike(search).pre_filter:
-                counter.inc()
+                counter.value += 1
+            skipped = search.skip_filter
             for plugin in self._profile.cycle_pre_filter:
-                if plugin.name not in search.skip_filter:
-                    self._pre_filter[plugin.name].inc()
+                if plugin.name not in skipped:
+                    self._pre_filter[plugin.name].value += 1
             return self.point(PRE_FILTER, SUCCESS, start)
         for plugin in self._profile.pre_filter:
             kept = search.standing.pre_filter.get(plugin.name)
@@ -180,7 +181,7 @@ class CountedMeasures(Measures):
             alive = standing.exists
             counters = zip(self._alike(search).filter, standing.filters, standing.stopped, strict=True)
             for counter, (plugin, _), stopped in counters:
-                counter.inc(search.alive if plugin.name in self._late and search.reached else alive)
+                counter.value += search.alive if plugin.name in self._late and search.reached else alive
                 alive -= stopped
         if not every and (not asked or search.visited is not None):
             for plugin, count in search.reached:
@@ -223,19 +224,21 @@ class CountedMeasures(Measures):
 
     def pre_scored(self, search: Search, start: float) -> float:
         for counter in self._alike(search).pre_score:
-            counter.inc()
+            counter.value += 1
+        skipped = search.skip_score
         for plugin in self._profile.cycle_pre_score:
-            if plugin.name not in search.skip_score:
-                self._pre_score[plugin.name].inc()
+            if plugin.name not in skipped:
+                self._pre_score[plugin.name].value += 1
         return self.point(PRE_SCORE, SUCCESS, start)
 
     def scored(self, search: Search, start: float) -> float:
         nodes = len(search.rows)
         for counter in self._alike(search).score:
-            counter.inc(nodes)
+            counter.value += nodes
+        skipped = search.skip_score
         for enabled in self._profile.cycle_score:
-            if enabled.plugin.name not in search.skip_score:
-                self._score[enabled.plugin.name].inc(nodes)
+            if enabled.plugin.name not in skipped:
+                self._score[enabled.plugin.name].value += nodes
         return self.point(SCORE, SUCCESS, start)
 
 

@@ -43,6 +43,9 @@ class Weighted:
         return raw if self.normalizer is None else self.normalizer.apply(raw, self.bounds)
 
 
+_Readers = tuple[tuple[tuple[Kept, int | None], ...], tuple[tuple[int, Kept], ...]]
+
+
 class Standing:
     """See the module's docstring. `sync` first, then read `feasible`, `rows`, `totals`, `best`, `invalid`."""
 
@@ -73,7 +76,7 @@ class Standing:
         self._position = -1
         self._reads: int = Aspect.NODE
         self._kept: list[Kept] = []
-        self._readers: dict[int, tuple[tuple[Kept, ...], tuple[tuple[int, Kept], ...]]] = {}
+        self._readers: dict[int, _Readers] = {}
         self._rows: Ints | None = None  # of `feasible`, when somebody asked
         self._best: list[int] | Ints = []  # rows of the highest total; empty when not known
         self._highest = INFEASIBLE
@@ -125,9 +128,15 @@ class Standing:
             return
         changed = table.log.aspects_since(before)
         single = Row(table, table.log.last_row) if before >= 0 and position - before == 1 else None
-        for kept in self._reading(changed)[0]:  # others are as current as they were
-            if single is None or not kept.follow(single, position):
+        growth: int | None = None if single is None or changed & Aspect.NODE else 0  # of the row's total, if it fits
+        for kept, weight in self._reading(changed)[0]:  # others are as current as they were
+            grown = None if single is None else kept.follow(single, position)
+            if grown is None:
                 kept.sync()
+                growth = None
+            elif grown and growth is not None:
+                valid = MIN_NODE_SCORE <= kept.answers.item(table.log.last_row) <= MAX_NODE_SCORE
+                growth = None if weight is None or not valid else growth + grown * weight
         renewed = False
         for weighted in self.scores:
             if weighted.generation != weighted.kept.generation:
@@ -135,7 +144,9 @@ class Standing:
                 renewed = True
         rows: Collection[int] | None = None
         if before >= 0 and len(self.feasible) == table.capacity and not renewed:
-            if single is None:
+            if growth is not None and single is not None and self._grow(single.row, growth):
+                rows = ()
+            elif single is None:
                 rows = table.log.since(before, self._reads)
             else:
                 rows = (single.row,) if changed & self._reads else ()
@@ -145,15 +156,30 @@ class Standing:
             self._some_rows(rows, changed)
         self._position = position
 
-    def _reading(self, changed: int) -> tuple[tuple[Kept, ...], tuple[tuple[int, Kept], ...]]:
-        """Answers that rest on any of these aspects, and those of filters among them with their place."""
+    def _reading(self, changed: int) -> _Readers:
+        """Answers that rest on any of these aspects, with their weight in the totals (None: no answer as it is), and
+        those of filters among them with their place."""
         found = self._readers.get(changed)
         if found is None:
+            plain = {id(each.kept): each.weight for each in self.scores if each.normalizer is None}
             found = self._readers[changed] = (
-                tuple(kept for kept in self._kept if kept.reads & changed),
+                tuple((kept, plain.get(id(kept))) for kept in self._kept if kept.reads & changed),
                 tuple((i, kept) for i, (_, kept) in enumerate(self.filters) if kept.reads & changed),
             )
         return found
+
+    def _grow(self, row: int, growth: int) -> bool:
+        """Adds to the total of a row that fits if it still does; False where more has to be looked at."""
+        if self.invalid:
+            return False
+        if not growth or not self.feasible.item(row):
+            return True
+        before = self.totals.item(row)
+        total = before + growth
+        if len(self._best):
+            self._rank(row, before, total)
+        self.totals[row] = total
+        return True
 
     def _all_rows(self) -> None:
         table = self._table
