@@ -271,6 +271,13 @@ DEVIATIONS: Final = (
         "environment variables `GOGC`, `GOMAXPROCS`, `GOTRACEBACK`",
         "They are not looked at, and upstream's line `Golang settings` is absent.",
     ),
+    Deviation(
+        _COMMAND,
+        "The image has a user of its own",
+        "`--kubeconfig`, `--authentication-kubeconfig`, `--authorization-kubeconfig`, `--tls-private-key-file`",
+        "It runs as 65532, upstream's as root. Where files belong to root alone, as kubeadm's `scheduler.conf` does, "
+        "the pod must say `runAsUser: 0`; `deploy/manifests/static-pod.yaml` does.",
+    ),
 )
 
 
