@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from aiohttp import web
@@ -31,6 +30,7 @@ from skedge.serving.certificates import (
     KeyPair,
     load_pair,
     pair_in_directory,
+    read_pem,
     self_signed_pair,
     write_pair,
 )
@@ -261,9 +261,9 @@ class EndpointServer:
         client_ca = ""
         if secure.client_ca_file:
             try:
-                client_ca = Path(secure.client_ca_file).read_text(encoding="ascii")
-            except (OSError, UnicodeDecodeError):
-                message = f"unable to load client CA file {secure.client_ca_file!r}: cannot be read as PEM"
+                client_ca = read_pem(secure.client_ca_file)
+            except OSError as error:
+                message = f"unable to load client CA file: {secure.client_ca_file}: {error.strerror}"
                 raise CertificateError(message) from None
         return _Material(self._pair(secure), sni, client_ca)
 

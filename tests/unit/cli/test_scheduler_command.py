@@ -87,3 +87,8 @@ def test_what_cannot_be_read_back_says_so(kubeconfig: str, capsys: pytest.Captur
     assert note in capsys.readouterr().err
     assert main(["scheduler", "--config=out.yaml", "--write-config-to=again.yaml"]) == 1
     assert 'FilterPlugin \\"ServiceAffinity\\" does not exist' in capsys.readouterr().err
+
+
+def test_requests_without_burst(kubeconfig: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scheduler", kubeconfig, "--kube-api-burst=0", "--secure-port=0", "--write-config-to=written"]) == 1
+    assert len(re.findall(r"(?m)^E", capsys.readouterr().err)) == 1
