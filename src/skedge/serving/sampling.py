@@ -184,6 +184,23 @@ def memory_profile(name: str, clock: Clock, collect: bool = False) -> Profile:
     return Profile(_MEMORY[name], samples, time=clock.now())
 
 
+class _Met:
+    """Which objects were met before: a bit for 16 bytes of memory, to be small beside a large heap."""
+
+    def __init__(self) -> None:
+        self._regions: dict[int, bytearray] = {}
+
+    def first_time(self, address: int) -> bool:
+        region = self._regions.get(address >> 20)
+        if region is None:
+            region = self._regions[address >> 20] = bytearray(1 << 13)
+        place, bit = (address & 0xFFFFF) >> 7, 1 << (address >> 4 & 7)
+        if region[place] & bit:
+            return False
+        region[place] |= bit
+        return True
+
+
 def _by_type() -> dict[type, tuple[int, int]]:
     """How many objects of each type can be reached, and their bytes.
 
@@ -192,19 +209,16 @@ def _by_type() -> dict[type, tuple[int, int]]:
     """
     counts: Counter[type] = Counter()
     sizes: Counter[type] = Counter()
+    met = _Met()
     waiting: list[Any] = [*gc.get_objects(), sys.modules]
-    seen: set[int] = set()
-    seen |= {id(waiting), id(seen)}
     while waiting:
         each = waiting.pop()
-        if id(each) in seen:
-            continue
-        seen.add(id(each))
-        kind = type(each)
-        counts[kind] += 1
-        # Not `object.__sizeof__`: it knows nothing of what a list holds, and talks nonsense about coroutines.
-        sizes[kind] += sys.getsizeof(each, 0)
-        waiting += gc.get_referents(each)
+        if met.first_time(id(each)):
+            kind = type(each)
+            counts[kind] += 1
+            # Not `object.__sizeof__`: it knows nothing of what a list holds, and talks nonsense about coroutines.
+            sizes[kind] += sys.getsizeof(each, 0)
+            waiting += gc.get_referents(each)
     return {kind: (count, sizes[kind]) for kind, count in counts.items()}
 
 
