@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -19,6 +20,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from skedge.clock import Clock
 from skedge.names import COMPONENT_NAME
@@ -85,6 +87,15 @@ class Secure:
     sni: tuple[SniFiles, ...] = ()
     client_ca_file: str = ""
     """Added to the client CAs of the trust in effect."""
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether a record of the HTTP library tells of more than a client that does not speak HTTP."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+_wire_log = logging.getLogger(f"{__name__}.wire")
+_wire_log.addFilter(_is_ours)
 
 
 class _Server(web.Server):
@@ -171,6 +182,7 @@ class EndpointServer:
         server = _Server(
             self._handle,
             access_log=None,
+            logger=_wire_log,
             keepalive_timeout=_IDLE_SECONDS,
             max_line_size=_LARGEST_HEADER,
             max_field_size=_LARGEST_HEADER,

@@ -353,3 +353,17 @@ def test_on_uvloop(tmp_path: Path) -> None:
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve())
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "said", [b"GET / HTTP/9\r\n\r\n", b"\x16\x03\x01 hello\r\n\r\n", b"GET / HTTP/1.1\r\na b: c\r\n\r\n"]
+)
+async def test_who_speaks_no_http_is_answered_and_not_logged(said: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(Secure()) as server:
+        context = ssl._create_unverified_context()
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=context)
+        writer.write(said)
+        assert (await reader.read()).startswith(b"HTTP/1.0 400 Bad Request\r\n")
+        writer.close()
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
