@@ -260,6 +260,13 @@ DEVIATIONS: Final = (
     ),
     Deviation(
         _COMMAND,
+        "A configuration file of several documents is refused",
+        "`--config`",
+        "Upstream reads the first and says nothing of the others. Empty ones are no matter.",
+        "`only one document is allowed`",
+    ),
+    Deviation(
+        _COMMAND,
         "Plugins of one's own are loaded when the process starts",
         "`--plugin`",
         "Upstream links them in. One that the configuration does not name is enabled at all its points in all "
