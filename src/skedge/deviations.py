@@ -274,6 +274,20 @@ DEVIATIONS: Final = (
     ),
     Deviation(
         _COMMAND,
+        "The log names files of this program",
+        "`--vmodule`",
+        "Headers and `caller` show Python files and lines, and patterns match their names: `scheduling_cycle=5` for "
+        "upstream's `schedule_one=5`.",
+    ),
+    Deviation(
+        _COMMAND,
+        "Python's version stands where Go's stood",
+        "`--version`",
+        "In `--version=raw`, `/statusz` and `kubernetes_build_info`, which tell no commit either; the user agent says "
+        "`skedge` in its place.",
+    ),
+    Deviation(
+        _COMMAND,
         "Go's settings are not logged",
         "environment variables `GOGC`, `GOMAXPROCS`, `GOTRACEBACK`",
         "They are not looked at, and upstream's line `Golang settings` is absent.",
