@@ -124,6 +124,15 @@ DEVIATIONS: Final = (
     ),
     Deviation(
         _CLIENT,
+        "A start that the API server refuses ends",
+        "`--kubeconfig`",
+        "A certificate that is not accepted, a 401 at first, or a 401 or 403 where pods or nodes are read: status 1, "
+        "and one line says why. Upstream tries on for ever, not ready. A server that is down is waited for, and what "
+        "is refused later is tried again.",
+        "`the API server does not accept our credentials`",
+    ),
+    Deviation(
+        _CLIENT,
         'After a 410 the list is made at the newest version ("") at once',
         "none",
         "Upstream's reflector tries the last version once more in some cases.",

@@ -88,7 +88,9 @@ class Clients:
         while True:
             try:
                 await client.request("GET", _EVENTS_V1)
-            except (CertificateError, Unauthorized, KubeconfigError):
+            except Unauthorized as error:
+                raise KubeconfigError(f"the API server does not accept our credentials: {one_line(error)}") from error
+            except (CertificateError, KubeconfigError):
                 raise
             except (NotFound, Forbidden):
                 return CoreEventBroadcaster(client)
