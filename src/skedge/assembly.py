@@ -66,17 +66,15 @@ class _Plugins:
         config: config_types.Profile,
         factories: Mapping[str, Factory],
         handle: Handle,
-        overridden: Mapping[str, Any],
     ) -> None:
         self._config = config
-        self._overridden = overridden
         self._factories = factories
         self._handle = handle
         self._made: dict[str, Any] = {}
 
     def get(self, name: str) -> Any:
         if name not in self._made:
-            args = self._overridden.get(name, self._config.args_of(name))
+            args = self._config.args_of(name)
             if args is None and name in PLUGIN_ARGS:
                 args = PLUGIN_ARGS[name].default(self._handle.gates)
             try:
@@ -86,23 +84,30 @@ class _Plugins:
         return self._made[name]
 
 
-def _of_extenders(extenders: Sequence[config_types.Extender], profile: config_types.Profile) -> dict[str, Any]:
-    """Plugin arguments that extenders change: resources they look after are none of NodeResourcesFit's business."""
-    ignored = [each.name for extender in extenders for each in extender.managed_resources if each.ignored_by_scheduler]
+def _leave_to_extenders(config: config_types.KubeSchedulerConfiguration) -> None:
+    """Resources that extenders look after are none of NodeResourcesFit's business, as its arguments then say."""
+    resources = (each for extender in config.extenders for each in extender.managed_resources)
+    ignored = [each.name for each in resources if each.ignored_by_scheduler]
     if not ignored:
-        return {}
-    args = profile.args_of(names.NODE_RESOURCES_FIT)
-    if args is None:
-        raise ConfigError("can't find NodeResourcesFitArgs in plugin config")
-    if not isinstance(args, NodeResourcesFitArgs):
-        raise ConfigError(f"want args to be of type NodeResourcesFitArgs, got {type(args).__name__}")
-    return {names.NODE_RESOURCES_FIT: msgspec.structs.replace(args, ignored_resources=ignored)}
+        return
+    for profile in config.profiles:
+        fit = next((each for each in profile.plugin_config if each.name == names.NODE_RESOURCES_FIT), None)
+        if fit is None:
+            raise ConfigError("couldn't build extenders: can't find NodeResourcesFitArgs in plugin config")
+        if not isinstance(fit.args, NodeResourcesFitArgs):
+            kind = type(fit.args).__name__
+            raise ConfigError(f"couldn't build extenders: want args to be of type NodeResourcesFitArgs, got {kind}")
+        fit.args = msgspec.structs.replace(fit.args, ignored_resources=ignored)
 
 
 def build_profiles(
     config: config_types.KubeSchedulerConfiguration, factories: Mapping[str, Factory], handle: Handle
 ) -> dict[str, Profile]:
-    """All profiles of a configuration, by scheduler name. Raises ConfigError."""
+    """All profiles of a configuration, by scheduler name. Raises ConfigError.
+
+    What extenders look after is noted in the configuration, as whoever is shown it is to see.
+    """
+    _leave_to_extenders(config)
     percentages = [
         config.percentage_of_nodes_to_score
         if entry.percentage_of_nodes_to_score is None
@@ -110,10 +115,7 @@ def build_profiles(
         for entry in config.profiles
     ]
     sampler = Sampler(handle.table) if min(percentages, default=100) < 100 else None
-    plugins = {
-        entry.scheduler_name: _Plugins(entry, factories, handle, _of_extenders(config.extenders, entry))
-        for entry in config.profiles
-    }
+    plugins = {entry.scheduler_name: _Plugins(entry, factories, handle) for entry in config.profiles}
 
     def implements(name: str, point: str) -> bool:
         """Whether a plugin takes part in a point: its class tells, or, behind a factory function, an instance."""

@@ -124,6 +124,15 @@ DEVIATIONS: Final = (
     ),
     Deviation(
         _CLIENT,
+        "A start that the API server refuses ends",
+        "`--kubeconfig`",
+        "A certificate that is not accepted, a 401 at first, or a 401 or 403 where pods or nodes are read: status 1, "
+        "and one line says why. Upstream tries on for ever, not ready. A server that is down is waited for, and what "
+        "is refused later is tried again.",
+        "`the API server does not accept our credentials`",
+    ),
+    Deviation(
+        _CLIENT,
         'After a 410 the list is made at the newest version ("") at once',
         "none",
         "Upstream's reflector tries the last version once more in some cases.",
@@ -260,6 +269,13 @@ DEVIATIONS: Final = (
     ),
     Deviation(
         _COMMAND,
+        "A configuration file of several documents is refused",
+        "`--config`",
+        "Upstream reads the first and says nothing of the others. Empty ones are no matter.",
+        "`only one document is allowed`",
+    ),
+    Deviation(
+        _COMMAND,
         "Plugins of one's own are loaded when the process starts",
         "`--plugin`",
         "Upstream links them in. One that the configuration does not name is enabled at all its points in all "
@@ -267,9 +283,30 @@ DEVIATIONS: Final = (
     ),
     Deviation(
         _COMMAND,
+        "The log names files of this program",
+        "`--vmodule`",
+        "Headers and `caller` show Python files and lines, and patterns match their names: `scheduling_cycle=5` for "
+        "upstream's `schedule_one=5`.",
+    ),
+    Deviation(
+        _COMMAND,
+        "Python's version stands where Go's stood",
+        "`--version`",
+        "In `--version=raw`, `/statusz` and `kubernetes_build_info`, which tell no commit either; the user agent says "
+        "`skedge` in its place.",
+    ),
+    Deviation(
+        _COMMAND,
         "Go's settings are not logged",
         "environment variables `GOGC`, `GOMAXPROCS`, `GOTRACEBACK`",
         "They are not looked at, and upstream's line `Golang settings` is absent.",
+    ),
+    Deviation(
+        _COMMAND,
+        "The image has a user of its own",
+        "`--kubeconfig`, `--authentication-kubeconfig`, `--authorization-kubeconfig`, `--tls-private-key-file`",
+        "It runs as 65532, upstream's as root. Where files belong to root alone, as kubeadm's `scheduler.conf` does, "
+        "the pod must say `runAsUser: 0`; `deploy/manifests/static-pod.yaml` does.",
     ),
 )
 

@@ -57,6 +57,8 @@ def test_user_and_entry() -> None:
     assert user == "65532:65532"
     assert steps("ENTRYPOINT") == ['["kube-scheduler"]']
     assert "kube-scheduler" in SCRIPTS
+    (place,) = (rest.split()[-1] for rest in steps("COPY") if "--from=build" in rest)
+    assert f"ln -s {place}/bin/kube-scheduler /usr/local/bin/kube-scheduler" in steps("RUN")
     for name, own in SETS.items():
         security = manifest(name)["Deployment", own]["spec"]["template"]["spec"]["securityContext"]
         assert f"{security['runAsUser']}:{security['runAsGroup']}" == user

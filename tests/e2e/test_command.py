@@ -101,7 +101,7 @@ async def test_server_with_an_unknown_certificate(tmp_path: Path) -> None:
 async def test_unknown_token(tmp_path: Path, url: str) -> None:
     status, line = await ends(f"--kubeconfig={kubeconfig(tmp_path, url, 'nobody')}", *LOCAL)
     assert status == 1
-    assert "Unauthorized" in line
+    assert "the API server does not accept our credentials: Unauthorized" in line
 
 
 @pytest.mark.asyncio

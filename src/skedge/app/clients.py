@@ -22,6 +22,7 @@ from skedge.client.errors import (
 )
 from skedge.client.events import EventBroadcaster
 from skedge.client.hooks import ClientHooks
+from skedge.client.limiter import rate_limiter
 from skedge.client.rest import RestClient
 from skedge.client.transport import HttpTransport, Transport
 from skedge.clock import Clock
@@ -50,6 +51,9 @@ class Clients:
     hooks: ClientHooks
     may_write: Callable[[], bool] | None = None
     transport: Callable[[], Transport] | None = None
+
+    def __post_init__(self) -> None:
+        rate_limiter(self.connection.qps, self.connection.burst)  # its ValueError before anything is opened
 
     def make(self, name: str, *, fenced: bool = False, timeout: float | None = None) -> RestClient:
         """A client whose User-Agent ends in `name`; to be made on the loop, and closed."""
@@ -84,7 +88,9 @@ class Clients:
         while True:
             try:
                 await client.request("GET", _EVENTS_V1)
-            except (CertificateError, Unauthorized, KubeconfigError):
+            except Unauthorized as error:
+                raise KubeconfigError(f"the API server does not accept our credentials: {one_line(error)}") from error
+            except (CertificateError, KubeconfigError):
                 raise
             except (NotFound, Forbidden):
                 return CoreEventBroadcaster(client)

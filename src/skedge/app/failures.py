@@ -1,10 +1,11 @@
-"""Errors as one line for users: groups taken apart, duplicates dropped, nothing that looks like a traceback."""
+"""Errors in words for users: groups taken apart, duplicates dropped, nothing that looks like a traceback."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from skedge.client.errors import one_line
+from skedge.config.fields import ConfigError
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
@@ -17,7 +18,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def reason(error: BaseException) -> str:
-    """Why something ended, as one line."""
+    """Why something ended: one line, or the words of a configuration's error as they are (some quote a document)."""
     return "; ".join(dict.fromkeys(_text(each) for each in causes(error)))
 
 
@@ -25,4 +26,4 @@ def _text(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror.lower()}"
-    return one_line(error)
+    return str(error) if isinstance(error, ConfigError) else one_line(error)

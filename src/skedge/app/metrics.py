@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from skedge.client.hooks import ClientHooks, LeaderHooks
-from skedge.config.fields import ConfigError
+from skedge.config.fields import ConfigError, aggregate, invalid
 from skedge.config.gates import FeatureGates
 from skedge.config.options import Options, check_versions
 from skedge.config.options_validation import label_key_problems
@@ -66,18 +66,23 @@ def allowed_labels(options: Options, read_file: Callable[[str], bytes]) -> dict[
 
 
 def _manifest(path: str, read_file: Callable[[str], bytes]) -> dict[str, str]:
-    flag = "--allow-metric-labels-manifest"
+    field = "metrics.allowListMappingManifest"
+
+    def unusable(detail: str) -> ConfigError:
+        return ConfigError(str(invalid(field, path, detail)))
+
     try:
         found = yaml.safe_load(read_file(path))
     except OSError as error:
-        raise ConfigError(f"{flag}: failed to read allow list manifest: open {path}: {error.strerror}") from None
+        reason = (error.strerror or str(error)).lower()
+        raise unusable(f"failed to read allow list manifest: open {path}: {reason}") from None
     except yaml.YAMLError as error:
-        raise ConfigError(f"{flag}: failed to parse allow list manifest: {' '.join(str(error).split())}") from None
+        raise unusable(f"failed to parse allow list manifest: {' '.join(str(error).split())}") from None
     if not isinstance(found, dict) or not all(isinstance(each, str) for pair in found.items() for each in pair):
-        raise ConfigError(f"{flag}: {path}: expected a mapping of texts, metric,label: v1,v2")
-    problems = list(label_key_problems(found, flag))
+        raise unusable("failed to parse allow list manifest: expected a mapping of texts, metric,label: v1,v2")
+    problems = list(label_key_problems(found, field))
     if problems:
-        raise ConfigError("; ".join(problems))
+        raise ConfigError(aggregate(problems))
     return found
 
 

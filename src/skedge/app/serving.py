@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -25,6 +24,7 @@ from skedge.config.options import Options
 from skedge.config.options_validation import INSECURE_CIPHER_SUITES
 from skedge.serving.authentication import Authenticator, ClientTrust, RequestHeaderConfig
 from skedge.serving.authorization import DEFAULT_ALLOWED, AllowedPaths, Authorizer
+from skedge.serving.certificates import read_pem
 from skedge.serving.endpoints import Sources, build_mux
 from skedge.serving.guard import Guard
 from skedge.serving.server import EndpointServer, Listen, Secure, SniFiles
@@ -110,9 +110,9 @@ def _own_request_header(options: Options) -> RequestHeaderConfig | None:
     if not path:
         return None
     try:
-        ca = Path(path).read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError):
-        raise ConfigError(f"--requestheader-client-ca-file: {path} cannot be read as PEM") from None
+        ca = read_pem(path)
+    except OSError as error:
+        raise ConfigError(f"--requestheader-client-ca-file: {path}: {error.strerror}") from None
     return RequestHeaderConfig(
         ca,
         tuple(options.requestheader_allowed_names),

@@ -56,7 +56,7 @@ def run(argv: Sequence[str]) -> int:
         check(config, FeatureGates(), PLUGIN_ARGS)
         print(yaml.safe_dump(essence(config), sort_keys=False, allow_unicode=True), end="")
     except ConfigError as error:
-        print(f"Error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"Error: {error}", file=sys.stderr)
         return 1
     return 0
 

@@ -134,7 +134,7 @@ def _document() -> Iterator[str]:
     yield from (
         "",
         "Called under the name `kube-scheduler` the program is `skedge scheduler`. Exit status: 0; 1 for an error,",
-        "told in one line on stderr; 130 after Ctrl-C.",
+        "told on stderr, never as a traceback; 130 after Ctrl-C.",
     )
     for command in describe():
         yield from ("", f"## skedge {command.name}", "", f"{_sentence(command.summary)}", "")

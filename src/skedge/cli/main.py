@@ -7,6 +7,7 @@ an error that is the user's to mend is one line on stderr.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -52,7 +53,22 @@ def usage() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command line (without the program's name); the exit status."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _run(list(sys.argv[1:] if argv is None else argv))
+        print(end="", flush=True)
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        # Else the interpreter tries once more at its end, and tells of it at length.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if not isinstance(error, BrokenPipeError):
+            where = f"{error.filename}: " if error.filename else ""
+            print(f"Error: {where}{error.strerror or error}", file=sys.stderr)
+        return 1
+    return status
+
+
+def _run(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage())
         return 0
@@ -61,12 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if command is None:
         print(f"Error: unknown command {name!r} for skedge; known: {', '.join(COMMANDS)}", file=sys.stderr)
         return 1
-    try:
-        return int(importlib.import_module(command.module).run(words[1:]))
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        return 1
+    return int(importlib.import_module(command.module).run(words[1:]))
 
 
 def kube_scheduler() -> int:

@@ -85,7 +85,7 @@ def run(argv: Sequence[str]) -> int:
 
 def _width() -> int:
     """That of the terminal, 0 if output goes elsewhere."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else 0
 
 
 def _log_to(options: Options) -> StreamsHandler:

@@ -213,7 +213,10 @@ def _tls_context(config: config_types.Extender, where: str) -> ssl.SSLContext | 
         key_file=tls.key_file,
         insecure=insecure,
         server_name=tls.server_name,
-        origin=tuple((what, f"{where}.tlsConfig.{what}File") for what in ("ca", "cert", "key")),
+        origin=tuple(
+            (what, f"{where}.tlsConfig.{what}{'Data' if data else 'File'}")
+            for what, data in (("ca", tls.ca_data), ("cert", tls.cert_data), ("key", tls.key_data))
+        ),
     )
     try:
         return made.context()

@@ -6,8 +6,11 @@ import base64
 import os
 import re
 import ssl
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from tempfile import NamedTemporaryFile
+from typing import IO
 
 from skedge.client.errors import KubeconfigError
 
@@ -93,19 +96,28 @@ class TlsConfig:
             raise KubeconfigError(f"{self.where(what)}: {name}: {(error.strerror or str(error)).lower()}") from None
 
     def _load_pair(self, context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
-        # The ssl module reads certificates from files only. mkstemp files are readable by us alone.
-        handle, name = tempfile.mkstemp(prefix="client-", suffix=".pem")
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(cert.rstrip() + b"\n" + key)
-            context.load_cert_chain(name, password=lambda: b"")
+            with as_file(cert.rstrip() + b"\n" + key) as name:
+                context.load_cert_chain(name, password=lambda: b"")
         except (ssl.SSLError, OSError, ValueError) as error:
             where = self.where("cert")
             raise KubeconfigError(
                 f"{where}: the client certificate and its key cannot be used ({_why(error)})"
             ) from None
-        finally:
-            os.unlink(name)
+
+
+@contextmanager
+def as_file(content: bytes) -> Iterator[str]:
+    """Content as a path while OpenSSL reads it, which takes certificates from nowhere else.
+
+    In memory where the system can: the file system may be read-only, and a key is best not in it.
+    """
+    in_memory = hasattr(os, "memfd_create")
+    file: IO[bytes]
+    with open(os.memfd_create("pem"), "wb") if in_memory else NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        yield f"/proc/self/fd/{file.fileno()}" if in_memory else file.name
 
 
 def _why(error: Exception) -> str:

@@ -74,7 +74,7 @@ def set_defaults(config: KubeSchedulerConfiguration, gates: FeatureGates, args_t
         standard = default_plugins(gates)
         for name in plugin_sets.overridden(standard, profile.plugins):
             text = "Default plugin is explicitly re-configured; overriding"
-            _log.info(text, extra={"values": {"plugin": name}})
+            _log.info(text, extra={"values": {"plugin": name}, "v": 0})
         profile.plugins = plugin_sets.merge(standard, profile.plugins)
         set_plugin_config(profile, gates, args_types)
 

@@ -125,7 +125,7 @@ def _expand_point(
             if plugin.name in own:
                 overrides.add(plugin.name)
                 text = "MultiPoint plugin is explicitly re-configured; overriding"
-                _log.info(text, extra={"values": {"plugin": plugin.name}})
+                _log.info(text, extra={"values": {"plugin": plugin.name}, "v": 0})
             else:
                 _add(from_multi_point, plugin.name, kind)
 

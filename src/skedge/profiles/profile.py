@@ -5,6 +5,7 @@ Upstream: `pkg/scheduler/framework/runtime/framework.go` (NewFramework), `pkg/sc
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -117,6 +118,12 @@ class Profile:
         filters = plugin in self.filter and hasattr(plugin, "pre_filter") and plugin not in self.pre_filter
         scores = any(e.plugin is plugin for e in self.score) and hasattr(plugin, "pre_score")
         return filters or (scores and plugin not in self.pre_score)
+
+    def unmeasured(self) -> Profile:
+        """This profile for questions that no attempt to place a pod asks: metrics do not hear of them."""
+        profile = copy.copy(self)
+        profile.measures = NOTHING
+        return profile
 
     @property
     def cache_bytes(self) -> int:

@@ -347,7 +347,7 @@ class Auditor:
         if self._cache.statistics()["assumed_pods"] and not record.rejectors <= profile.kept_names:
             return False  # a rule over several nodes may hold thanks to a pod whose binding is not confirmed yet
         nominator = self._queue.nominator
-        search = Search(profile, record.pod, nominator if nominator else None)
+        search = Search(profile.unmeasured(), record.pod, nominator if nominator else None)
         try:
             search.run()
         except CycleError:

@@ -57,9 +57,9 @@ class ClientTrust:
     request_header: RequestHeaderConfig | None = None
 
     def bundle(self) -> str:
-        """All CAs the TLS layer has to know."""
+        """All CAs the TLS layer has to know, in ASCII: what is not is in the comments between them."""
         parts = [self.client_ca, self.request_header.ca if self.request_header else ""]
-        return "\n".join(part.strip() for part in parts if part.strip())
+        return "\n".join(part.strip() for part in parts if part.strip()).encode("ascii", "ignore").decode()
 
 
 @dataclass(frozen=True)

@@ -39,15 +39,19 @@ SNI_PAIR: Final = "failed to load SNI cert and key"
 """What an error about a pair begins with."""
 
 
+def read_pem(path: str) -> str:
+    """A file of PEM blocks. What is not ASCII goes: it is in the comments between blocks, and OpenSSL takes none."""
+    return Path(path).read_bytes().decode("ascii", "ignore")
+
+
 def load_pair(certificate_file: str, key_file: str, failure: str = SERVING_PAIR) -> KeyPair:
     """Read a pair from two files; CertificateError, beginning with `failure`, names the file."""
     texts = []
     for path in (certificate_file, key_file):
         try:
-            texts.append(Path(path).read_text(encoding="ascii"))
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not PEM"
-            raise CertificateError(f"{failure}: {path}: {reason}") from None
+            texts.append(read_pem(path))
+        except OSError as error:
+            raise CertificateError(f"{failure}: {path}: {error.strerror}") from None
     return KeyPair(*texts)
 
 

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from skedge.clock import Clock
 from skedge.names import COMPONENT_NAME
@@ -31,6 +32,7 @@ from skedge.serving.certificates import (
     KeyPair,
     load_pair,
     pair_in_directory,
+    read_pem,
     self_signed_pair,
     write_pair,
 )
@@ -85,6 +87,15 @@ class Secure:
     sni: tuple[SniFiles, ...] = ()
     client_ca_file: str = ""
     """Added to the client CAs of the trust in effect."""
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether a record of the HTTP library tells of more than a client that does not speak HTTP."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+_wire_log = logging.getLogger(f"{__name__}.wire")
+_wire_log.addFilter(_is_ours)
 
 
 class _Server(web.Server):
@@ -171,6 +182,7 @@ class EndpointServer:
         server = _Server(
             self._handle,
             access_log=None,
+            logger=_wire_log,
             keepalive_timeout=_IDLE_SECONDS,
             max_line_size=_LARGEST_HEADER,
             max_field_size=_LARGEST_HEADER,
@@ -261,9 +273,9 @@ class EndpointServer:
         client_ca = ""
         if secure.client_ca_file:
             try:
-                client_ca = Path(secure.client_ca_file).read_text(encoding="ascii")
-            except (OSError, UnicodeDecodeError):
-                message = f"unable to load client CA file {secure.client_ca_file!r}: cannot be read as PEM"
+                client_ca = read_pem(secure.client_ca_file)
+            except OSError as error:
+                message = f"unable to load client CA file: {secure.client_ca_file}: {error.strerror}"
                 raise CertificateError(message) from None
         return _Material(self._pair(secure), sni, client_ca)
 

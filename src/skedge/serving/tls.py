@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from tempfile import NamedTemporaryFile
-from typing import IO, TYPE_CHECKING, Final
+from typing import Final
 
+from skedge.client.tls import as_file
 from skedge.serving.certificates import SERVING_PAIR, SNI_PAIR, CertificateError, KeyPair, names_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 VERSIONS: Final[Mapping[str, ssl.TLSVersion]] = {
     "VersionTLS10": ssl.TLSVersion.TLSv1,
@@ -148,7 +143,7 @@ def _context(pair: KeyPair, settings: TlsSettings, client_cas: str, failure: str
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
     context.set_alpn_protocols(["http/1.1"])
-    with _as_files(pair) as (certificate, key):
+    with as_file(pair.certificate.encode()) as certificate, as_file(pair.key.encode()) as key:
         try:
             context.load_cert_chain(certificate, key)
         except ssl.SSLError as error:
@@ -161,22 +156,3 @@ def _context(pair: KeyPair, settings: TlsSettings, client_cas: str, failure: str
         context.verify_mode = ssl.CERT_OPTIONAL
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     return context
-
-
-@contextmanager
-def _as_files(pair: KeyPair) -> Iterator[tuple[str, str]]:
-    """The pair as paths for as long as OpenSSL reads them (it takes nothing else); in memory where the system can."""
-    with ExitStack() as stack:
-        paths = []
-        file: IO[bytes]
-        for text in pair:
-            if hasattr(os, "memfd_create"):
-                file = stack.enter_context(open(os.memfd_create("pair"), "wb"))
-                path = f"/proc/self/fd/{file.fileno()}"
-            else:
-                file = stack.enter_context(NamedTemporaryFile())
-                path = file.name
-            file.write(text.encode())
-            file.flush()
-            paths.append(path)
-        yield paths[0], paths[1]

@@ -207,6 +207,7 @@ def configure(
     handler = StreamsHandler(stream or sys.stderr, info_stream, buffer_size)
     handler.setFormatter(JsonFormatter() if format == "json" else KlogFormatter(os.getpid()))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("skedge").setLevel(logging.INFO)  # of ours, those who may not know this module
     set_verbosity(level)
     set_vmodule(modules)
     return handler

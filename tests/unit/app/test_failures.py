@@ -11,6 +11,7 @@ def raised(error: BaseException) -> BaseException:
 
 CASES = [
     (ConfigError("profiles[0]: wrong"), "profiles[0]: wrong"),
+    (ConfigError("yaml: unmarshal errors:\n  line 5: wrong"), "yaml: unmarshal errors:\n  line 5: wrong"),
     (OSError(2, "No such file or directory", "/nowhere"), "/nowhere: no such file or directory"),
     (OSError(98, "Address already in use"), "address already in use"),
     (ExceptionGroup("unhandled errors in a TaskGroup", [ConnectionRefused("refused")]), "refused"),
@@ -21,7 +22,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("error", "expected"), CASES, ids=[expected for _, expected in CASES])
-def test_one_line(error: BaseException, expected: str) -> None:
+def test_reason(error: BaseException, expected: str) -> None:
     assert reason(error) == expected
 
 

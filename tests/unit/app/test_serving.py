@@ -66,7 +66,7 @@ def test_everything(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--requestheader-client-ca-file: .* cannot be read as PEM"):
+    with pytest.raises(ConfigError, match=r"--requestheader-client-ca-file: .*/none: No such file"):
         settings(f"--requestheader-client-ca-file={tmp_path}/none")
     with pytest.raises(KubeconfigError, match="none"):
         settings(f"--authentication-kubeconfig={tmp_path}/none")

@@ -87,3 +87,27 @@ def test_what_cannot_be_read_back_says_so(kubeconfig: str, capsys: pytest.Captur
     assert note in capsys.readouterr().err
     assert main(["scheduler", "--config=out.yaml", "--write-config-to=again.yaml"]) == 1
     assert 'FilterPlugin \\"ServiceAffinity\\" does not exist' in capsys.readouterr().err
+
+
+def test_requests_without_burst(kubeconfig: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scheduler", kubeconfig, "--kube-api-burst=0", "--secure-port=0", "--write-config-to=written"]) == 1
+    assert len(re.findall(r"(?m)^E", capsys.readouterr().err)) == 1
+
+
+def test_what_is_configured_anew_is_told(kubeconfig: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("config.yaml").write_text("""
+kind: KubeSchedulerConfiguration
+apiVersion: kubescheduler.config.k8s.io/v1
+clientConnection: {kubeconfig: kubeconfig}
+profiles:
+- plugins:
+    multiPoint: {enabled: [{name: TaintToleration}]}
+    score: {enabled: [{name: ImageLocality, weight: 3}]}
+""")
+    flags = ["--config=config.yaml", "--secure-port=0", "--write-config-to=written", "--logging-format=json"]
+    assert main(["scheduler", *flags]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(line["msg"], line["v"], line["plugin"]) for line in lines if "plugin" in line] == [
+        ("Default plugin is explicitly re-configured; overriding", 0, "TaintToleration"),
+        ("MultiPoint plugin is explicitly re-configured; overriding", 0, "ImageLocality"),
+    ]

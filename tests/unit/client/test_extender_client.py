@@ -309,3 +309,9 @@ def test_tls_files_that_are_not_there() -> None:
     config = Extender(url_prefix="https://x", tls_config=ExtenderTLS(ca_file="/nowhere/ca.pem"))
     with pytest.raises(ValueError, match=r"^extenders\[1\]\.tlsConfig\.caFile: /nowhere/ca\.pem: no such file"):
         connect([Extender(url_prefix="http://y"), config], Bodies())
+
+
+def test_tls_data_that_is_no_certificate() -> None:
+    config = Extender(url_prefix="https://x", tls_config=ExtenderTLS(ca_data=b"rubbish"))
+    with pytest.raises(ValueError, match=r"^extenders\[0\]\.tlsConfig\.caData: holds no usable PEM certificate"):
+        connect([config], Bodies())

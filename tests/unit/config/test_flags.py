@@ -47,6 +47,11 @@ OURS = {"plugin", "upstream-node-sampling"}
             'invalid argument "x" for "--kube-api-qps" flag: strconv.ParseFloat: parsing "x": invalid syntax',
         ),
         (
+            ["--kube-api-qps=1e400"],
+            'invalid argument "1e400" for "--kube-api-qps" flag: strconv.ParseFloat: parsing "1e400": '
+            "value out of range",
+        ),
+        (
             ["--kube-api-burst=2147483648"],
             'invalid argument "2147483648" for "--kube-api-burst" flag: '
             'strconv.ParseInt: parsing "2147483648": value out of range',

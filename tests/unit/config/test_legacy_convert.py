@@ -283,6 +283,24 @@ def test_unknown_names(body, message):
         use_policy(config, decode_policy(HEAD + body), args_types=PLUGIN_ARGS, gates=FeatureGates())
 
 
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ("[]", "shape: Required value: at least one point must be specified"),
+        (
+            "[{utilization: 10, score: 0}, {utilization: 5, score: 1}]",
+            "shape[1].utilization: Invalid value: 5: "
+            "utilization values must be sorted. Utilization[0]==10 >= Utilization[1]==5",
+        ),
+    ],
+)
+def test_the_shape_of_a_capacity_ratio_is_checked_in_the_words_of_its_time(shape, message):
+    argument = f"{{requestedToCapacityRatioArguments: {{shape: {shape}}}}}"
+    with pytest.raises(ConfigError) as caught:
+        convert(f"priorities: [{{name: a, weight: 1, argument: {argument}}}]")
+    assert str(caught.value) == message
+
+
 def test_retired_names_are_read():
     converted = convert(
         "predicates: [{name: CheckNodeCondition}]\npriorities: [{name: ResourceLimitsPriority, weight: 1}]"

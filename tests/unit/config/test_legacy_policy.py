@@ -121,7 +121,7 @@ RATIO = "{requestedToCapacityRatioArguments: {shape: [{utilization: 0, score: 0}
     ],
 )
 def test_rules(body, message):
-    assert error(body) == message
+    assert error(body) == f"couldn't create scheduler from policy: {message}"
 
 
 def test_extenders_in_any_case():

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from skedge.profiles.measures import Measures
+from skedge.profiles.search import Search
 from skedge.scheduler import auditor as module
 from skedge.scheduler.auditor import ROUND_SECONDS, Auditor
 from skedge.snapshot.pods import PlacedPod, PodInfo
@@ -28,6 +30,17 @@ class Counting(SchedulerHooks):
 
     def audit_repair(self, kind: str) -> None:
         self.repaired.append(kind)
+
+
+class Told(Measures):
+    """Notes what was measured."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def pre_filtered(self, search: Search, start: float) -> float:
+        self.calls.append(search.pod.key)
+        return start
 
 
 async def cluster() -> tuple[Harness, Auditor]:
@@ -182,6 +195,18 @@ async def test_a_rejected_pod_that_fits_was_not_woken() -> None:
             auditor._repair(each)
     await h.settle()
     assert h.node_of("w") == "m"
+    await h.scheduler.dispatcher.close()
+
+
+async def test_what_it_asks_plugins_is_in_no_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+    h, auditor = await cluster()
+    told = Told()
+    monkeypatch.setattr(h.scheduler.profiles["default-scheduler"], "measures", told)
+    assert auditor.detect() == []
+    assert told.calls == []
+    h.add_pod(make_pod("another").req(cpu="1"))
+    await h.settle()
+    assert told.calls, "an attempt is measured"
     await h.scheduler.dispatcher.close()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from skedge.config.defaults import default_configuration
+from skedge.config.fields import ConfigError
 from skedge.config.types import Extender as ExtenderConfig
 from skedge.config.types import ManagedResource
 from skedge.framework.ports import ExtenderError, ExtenderFiltered, ExtenderVictims
@@ -197,6 +198,12 @@ async def test_ignored_resources_are_no_business_of_the_filter() -> None:
         h.add_pod(make_pod("p").resource("example.com/gpu", "1"))
         await h.settle()
         assert h.node_of("p") == "n"
+    assert config.profiles[0].args_of("NodeResourcesFit").ignored_resources == ["example.com/gpu"]  # type: ignore[attr-defined]
+    config.profiles[0].plugin_config = []
+    with pytest.raises(
+        ConfigError, match=r"^couldn't build extenders: can't find NodeResourcesFitArgs in plugin config$"
+    ):
+        Harness(config)
 
 
 async def test_a_single_node_is_not_scored() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
+import sys
 import threading
 import tracemalloc
 from collections import Counter
@@ -177,7 +179,28 @@ def test_memory_by_type() -> None:
     name = f"{Held.__module__}.Held"
     (values,) = (values for stack, values in profile.samples.items() if stack[0].function == name)
     assert values[0] == len(held)
+    assert values[1] == sum(map(sys.getsizeof, held))
     assert profile.types[-1] == Unit("alloc_space", "bytes")
+
+
+def test_memory_by_type_counts_what_is_taken_for_lasting_and_what_things_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers, text = list(range(100_000)), "x" * 1_000_000
+
+    async def waits() -> None:
+        """Its size, naively asked for, is an address."""
+
+    coroutine = waits()
+    monkeypatch.setattr(Held, "things", [numbers, text, coroutine], raising=False)
+    gc.freeze()
+    try:
+        profile = sampling.memory_profile("heap", RealClock())
+    finally:
+        gc.unfreeze()
+        coroutine.close()
+    found = {stack[0].function: values for stack, values in profile.samples.items()}
+    assert found["builtins.list"][1] > sys.getsizeof(numbers)
+    assert found["builtins.str"][1] > len(text)
+    assert found["builtins.coroutine"][1] < 100_000_000
 
 
 @pytest.mark.asyncio

@@ -162,9 +162,9 @@ async def test_trust_changes_while_serving(tmp_path: Path) -> None:
 @pytest.mark.asyncio
 async def test_the_static_client_ca_stays_beside_the_clusters(tmp_path: Path) -> None:
     files = serving_files(tmp_path / "s")
-    (tmp_path / "ca.pem").write_text(authority("clients").pem)
+    (tmp_path / "ca.pem").write_text(f"# Autorité\n{authority('clients').pem}", encoding="utf-8")
     secure = Secure(certificate_file=files[0], key_file=files[1], client_ca_file=str(tmp_path / "ca.pem"))
-    async with serving(secure, ClientTrust(authority("strangers").pem)) as server:
+    async with serving(secure, ClientTrust(f"# Fremde, größere\n{authority('strangers').pem}")) as server:
         for name in ("clients", "strangers"):
             context = client_context(tmp_path, authority(name).issue("one"))
             assert (await get(server, context))["name"] == "one"
@@ -310,7 +310,7 @@ async def test_no_certificates_no_start(tmp_path: Path) -> None:
     with pytest.raises(CertificateError, match="failed to load SNI cert and key: /no/pair: No such file"):
         async with serving(Secure(sni=(SniFiles("/no/pair", "/no/key"),))):
             pass
-    with pytest.raises(CertificateError, match="unable to load client CA file"):
+    with pytest.raises(CertificateError, match=r"unable to load client CA file: .*/x: No such file"):
         async with serving(Secure(client_ca_file=str(tmp_path / "x"))):
             pass
 
@@ -353,3 +353,17 @@ def test_on_uvloop(tmp_path: Path) -> None:
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve())
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "said", [b"GET / HTTP/9\r\n\r\n", b"\x16\x03\x01 hello\r\n\r\n", b"GET / HTTP/1.1\r\na b: c\r\n\r\n"]
+)
+async def test_who_speaks_no_http_is_answered_and_not_logged(said: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(Secure()) as server:
+        context = ssl._create_unverified_context()
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=context)
+        writer.write(said)
+        assert (await reader.read()).startswith(b"HTTP/1.0 400 Bad Request\r\n")
+        writer.close()
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []

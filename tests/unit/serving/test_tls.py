@@ -101,8 +101,17 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(CertificateError, match=f"^error creating self-signed certificates: .*{tmp_path}/file"):
         write_pair(self_signed(), f"{tmp_path}/file/x.crt", f"{tmp_path}/file/x.key")
     (tmp_path / "bytes").write_bytes(b"\xff")
-    with pytest.raises(CertificateError, match="not PEM"):
-        load_pair(str(tmp_path / "bytes"), missing)
+    nothing = str(tmp_path / "bytes")
+    with pytest.raises(CertificateError, match="not a PEM pair"):
+        server_context(load_pair(nothing, nothing), TlsSettings())
+
+
+def test_comments_between_blocks_may_be_in_any_language(tmp_path: Path) -> None:
+    pair = self_signed()
+    files = [tmp_path / "crt", tmp_path / "key"]
+    for path, text in zip(files, pair, strict=True):
+        path.write_text(f"# Autorité\n{text}", encoding="utf-8")
+    server_context(load_pair(*map(str, files)), TlsSettings())
 
 
 def test_pairs_that_cannot_be_used() -> None:

@@ -10,7 +10,7 @@ from skedge.config.defaults import set_plugin_config
 from skedge.config.fields import ConfigError, aggregate
 from skedge.config.gates import FeatureGates
 from skedge.config.legacy.convert import ConvertedProfile, convert_policy
-from skedge.config.legacy.policy import Policy
+from skedge.config.legacy.policy import UNUSABLE, Policy
 from skedge.config.plugin_args import NodeResourcesFitArgs
 from skedge.config.types import KubeSchedulerConfiguration, PluginConfig
 
@@ -60,10 +60,10 @@ def use_policy(
     try:
         converted = convert_policy(policy, scheduler_name=config.profiles[0].scheduler_name)
     except ConfigError as error:
-        raise ConfigError(f"couldn't create scheduler from policy: {error}") from None
+        raise ConfigError(f"{UNUSABLE}: {error}") from None
     fit = next((e.args for e in converted.profile.plugin_config if isinstance(e.args, NodeResourcesFitArgs)), None)
     if fit is not None and (errors := fit.validate("", gates)):
-        raise ConfigError(f"couldn't create scheduler from policy: {aggregate(errors)}")
+        raise ConfigError(f"{UNUSABLE}: {aggregate(errors)}")
     before = config.profiles[0]
     if (volume_args := before.args_of(names.VOLUME_BINDING)) is not None:
         converted.profile.plugin_config.append(PluginConfig(names.VOLUME_BINDING, volume_args))

@@ -6,7 +6,8 @@ import msgspec
 
 from skedge import names
 from skedge.config.args import PluginArgs
-from skedge.config.fields import ConfigError, go_quote
+from skedge.config.fields import ConfigError, aggregate, go_quote
+from skedge.config.gates import FeatureGates
 from skedge.config.legacy import registry
 from skedge.config.legacy.args import NodeLabelArgs, RequestedToCapacityRatioArgs, ServiceAffinityArgs
 from skedge.config.legacy.policy import Policy, label_preference, label_presence
@@ -169,9 +170,12 @@ def _scores(policy: Policy, args: dict[str, PluginArgs], warnings: list[str]) ->
             warnings.append(f"priority {priority.name} has no effect: its feature was removed")
         elif (ratio := priority.argument.requested_to_capacity_ratio_arguments) is not None:
             weights[REQUESTED_TO_CAPACITY_RATIO] = priority.weight
-            args[names.REQUESTED_TO_CAPACITY_RATIO] = RequestedToCapacityRatioArgs(
+            ratio_args = RequestedToCapacityRatioArgs(
                 shape=list(ratio.shape), resources=[ResourceSpec(r.name, r.weight or 1) for r in ratio.resources]
             )
+            if errors := ratio_args.validate("", FeatureGates()):
+                raise ConfigError(aggregate(errors))
+            args[names.REQUESTED_TO_CAPACITY_RATIO] = ratio_args
         else:
             kind = names.NODE_LABEL if priority.argument.label_preference is not None else names.SERVICE_AFFINITY
             collected[kind] = collected.get(kind, 0) + priority.weight

@@ -10,7 +10,7 @@ import msgspec
 
 from skedge.config import documents
 from skedge.config.durations import Duration
-from skedge.config.fields import ConfigError, FieldError, invalid
+from skedge.config.fields import ConfigError, FieldError, aggregate, invalid
 from skedge.config.gates import FeatureGates
 from skedge.config.label_names import is_extended_resource, label_key_errors
 from skedge.config.legacy.args import NodeLabelArgs
@@ -18,6 +18,9 @@ from skedge.config.legacy.registry import PREDICATES, PRIORITIES
 from skedge.config.plugin_args import ResourceSpec, ShapePoint
 from skedge.config.strict import Int32, Int64, StrictError, decode_struct
 from skedge.config.types import API_VERSION, Extender, ExtenderTLS, ManagedResource
+
+UNUSABLE = "couldn't create scheduler from policy"
+"""What the error of a Policy begins with that can be read and can not be used."""
 
 _MAX_WEIGHT = ((1 << 63) - 1) // 10
 _MAX_INT32 = (1 << 31) - 1
@@ -79,13 +82,16 @@ class Policy(msgspec.Struct, rename="camel"):
 
 
 def decode_policy(text: str | bytes) -> Policy:
-    """Read and check a Policy in YAML or JSON; raises ConfigError (`invalid policy: ...` if it cannot be decoded)."""
+    """Read and check a Policy in YAML or JSON.
+
+    Raises ConfigError: `invalid policy: ...` if it cannot be decoded, with `UNUSABLE` if it breaks a rule.
+    """
     try:
         policy = _decode(documents.load(text))
     except ConfigError as error:
         raise ConfigError(f"invalid policy: {error}") from None
-    if errors := list(dict.fromkeys(validate_policy(policy))):
-        raise ConfigError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+    if errors := list(validate_policy(policy)):
+        raise ConfigError(f"{UNUSABLE}: {aggregate(errors)}")
     return policy
 
 
