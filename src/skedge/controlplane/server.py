@@ -17,7 +17,7 @@ from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
 from skedge.clock import Clock, RealClock
-from skedge.controlplane import bootstrap, discovery, kinds, normal
+from skedge.controlplane import bootstrap, discovery, documents, kinds, normal
 from skedge.controlplane.access import Access, User
 from skedge.controlplane.api import Answer, Api
 from skedge.controlplane.cluster import Cluster
@@ -267,7 +267,7 @@ class ControlPlane:
                 405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {}
             )
         if root == "openapi":
-            return self._openapi(request, segments[1:])
+            return documents.openapi(request, segments[1:], query)
         body = self._discovery(request, segments)
         if body is None:
             headers = {"Cache-Control": "no-cache, private"}
@@ -311,22 +311,6 @@ class ControlPlane:
                     }
                 )
         return None if data is None else web.Response(body=data, headers=HEADERS)
-
-    def _openapi(self, request: web.BaseRequest, rest: list[str]) -> web.StreamResponse:
-        from skedge.controlplane import fields
-
-        headers = {"Vary": "Accept", "Content-Type": JSON_TYPE}
-        if rest == ["v2"]:
-            return web.Response(body=fields.openapi_v2(), headers=headers)
-        if rest == ["v3"]:
-            return web.Response(body=encode(fields.openapi_v3_index()), headers=HEADERS)
-        if rest[:1] == ["v3"]:
-            try:
-                version = "/".join(rest[2:])  # v1 of api/v1, apps/v1 of apis/apps/v1
-                return web.Response(body=fields.openapi_v3(version), headers=headers)
-            except KeyError:
-                pass
-        return web.Response(status=404, text="404 page not found\n", headers={"Cache-Control": "no-cache, private"})
 
 
 def _served(segments: list[str]) -> bool:
