@@ -101,7 +101,7 @@ def _prioritize(cluster: Cluster, obj: JSON) -> None:
 
 def _global_default(cluster: Cluster) -> JSON:
     found: JSON = {}
-    for stored in cluster.collection(_PRIORITY_CLASSES).objects.values():
+    for stored in list(cluster.collection(_PRIORITY_CLASSES).objects.values()):
         if b'"globalDefault":true' in stored.raw:
             candidate = stored.load()
             if candidate.get("globalDefault") and (not found or candidate.get("value", 0) < found.get("value", 0)):
@@ -139,7 +139,7 @@ def _limit(cluster: Cluster, namespace: str, obj: JSON) -> None:
         return
     items = [
         item
-        for stored in ranges.values()
+        for stored in list(ranges.values())  # this may run beside the loop, where others write
         if stored.namespace == namespace
         for item in stored.load().get("spec", {}).get("limits") or ()
     ]

@@ -38,8 +38,8 @@ class Cluster:
         """The present second as metav1.Time writes it."""
         second = int(self.clock.now())
         if second != self._second:
+            self._text = timestamp(second)  # first: bodies that are long are worked on in a thread
             self._second = second
-            self._text = timestamp(second)
         return self._text
 
     def uid(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from aiohttp import StreamReader, web
@@ -74,6 +75,7 @@ class ControlPlane:
         self.access.attach(self.cluster)
         self._api = Api(self.cluster, self.access)
         self._watches = Watches()
+        self._beside = ThreadPoolExecutor(1, "long-bodies")  # one: more would leave the loop less of the interpreter
         self._runner: web.ServerRunner | None = None
         self._durable: asyncio.Future[None] | None = None
         self._flush_scheduled = False
@@ -109,6 +111,7 @@ class ControlPlane:
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
+        self._beside.shutdown(wait=False, cancel_futures=True)
         self.store.flush()
         if self._journal is not None:
             self._journal.close()
@@ -188,17 +191,29 @@ class ControlPlane:
             content_type = headers.get("Content-Type", JSON_TYPE)
             data = await _read(request)
             if len(data) > _LONG_YAML and "yaml" in content_type:
-                data = await _as_json(data, content_type, target)
+                data = await self._as_json(data, content_type, target)
             body = Body(data, content_type, headers.get("User-Agent", ""))
         if verb == "deletecollection":
             page = await self._api.delete_collection(target, body)
             if self._durable is not None:
                 await self._durable
             return await send_list(request, self._view(target, shape), page, shape)
-        answer = self._api.answer(target, body, user)
+        if self._api.is_long(target, body):
+            answer = await self._api.answer_beside(target, body, self._beside)
+        else:
+            answer = self._api.answer(target, body, user)
         if verb != "get" and self._durable is not None:
             await self._durable
         return await self._respond(request, target, answer, shape)
+
+    async def _as_json(self, data: bytes, content_type: str, target: Target) -> bytes:
+        """A long YAML body as JSON (which is YAML), parsed beside the loop: that takes seconds a megabyte."""
+        try:
+            return encode(await asyncio.get_running_loop().run_in_executor(self._beside, load_yaml, data))
+        except ValueError as error:
+            if "apply-patch" in content_type:
+                raise bad_request(f"error decoding YAML: {error}") from None
+            raise unreadable(data, target.resource.kind, error) from None
 
     async def _respond(
         self, request: web.BaseRequest, target: Target, answer: Answer, shape: Shape
@@ -339,16 +354,6 @@ async def _read(request: web.BaseRequest) -> bytes:
     except web.HTTPRequestEntityTooLarge:
         text = f"Request entity too large: limit is {BODY_LIMIT}"
         raise ApiError(413, "RequestEntityTooLarge", text) from None
-
-
-async def _as_json(data: bytes, content_type: str, target: Target) -> bytes:
-    """A long YAML body as JSON (which is YAML), parsed off the loop: that takes seconds a megabyte."""
-    try:
-        return encode(await asyncio.to_thread(load_yaml, data))
-    except ValueError as error:
-        if "apply-patch" in content_type:
-            raise bad_request(f"error decoding YAML: {error}") from None
-        raise unreadable(data, target.resource.kind, error) from None
 
 
 class _NoTracebacks(logging.Filter):

@@ -101,7 +101,7 @@ class Claims(Strategy):
 def _default_class(cluster: Cluster) -> str:
     """The newest storage class marked as default (`plugin/pkg/admission/storage/storageclass/setdefault`)."""
     found: list[tuple[str, str]] = []
-    for stored in cluster.collection("storageclasses.storage.k8s.io").objects.values():
+    for stored in list(cluster.collection("storageclasses.storage.k8s.io").objects.values()):
         meta = stored.load()["metadata"]
         if (meta.get("annotations") or {}).get("storageclass.kubernetes.io/is-default-class") == "true":
             found.append((meta["creationTimestamp"], stored.name))
