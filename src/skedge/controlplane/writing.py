@@ -312,6 +312,8 @@ def store_update(
     def store() -> Stored:
         if collection.objects.get(stored.key) is not stored:
             raise Overtaken
+        if not sub and "deletionTimestamp" not in new["metadata"]:
+            quota.admit(cluster, resource, stored.namespace, new, rehearsal, old)
         if rehearsal:
             return collection.build(new, stored.revision)
         if is_over:

@@ -269,6 +269,33 @@ async def test_limit_ranges_fill_and_refuse() -> None:
         assert "maximum cpu usage per Container is 1, but limit is 2" in answer["message"]
 
 
+async def test_limit_ranges_tell_what_they_gave_and_what_they_miss() -> None:
+    async with running() as c:
+        of_containers = {"type": "Container", "default": {"memory": "1Gi"}, "defaultRequest": {"cpu": "100m"}}
+        limits = [
+            of_containers,
+            {"type": "Pod", "max": {"memory": "1Gi"}},
+            {"type": "PersistentVolumeClaim", "min": {"storage": "2Gi"}, "max": {"storage": "4Gi"}},
+        ]
+        namespace = "/api/v1/namespaces/default"
+        await c.ok("POST", f"{namespace}/limitranges", {"metadata": {"name": "l"}, "spec": {"limits": limits}})
+        made = await c.ok("POST", PODS, pod("a"))
+        told = "LimitRanger plugin set: cpu, memory request for container c; memory limit for container c"
+        assert made["metadata"]["annotations"] == {"kubernetes.io/limit-ranger": told}
+        two = pod("b", containers=[{"name": "c", "image": "i"}, {"name": "d", "image": "i"}])
+        code, answer = await c.send("POST", PODS, two)
+        why = "maximum memory usage per Pod is 1Gi, but limit is 2Gi"
+        assert (code, answer["message"]) == (403, f'pods "b" is forbidden: {why}')
+        for storage, why in (
+            ("1Gi", "minimum storage usage per PersistentVolumeClaim is 2Gi, but request is 1Gi"),
+            ("5Gi", "maximum storage usage per PersistentVolumeClaim is 4Gi, but request is 5Gi"),
+        ):
+            spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}
+            claim = {"metadata": {"name": "c"}, "spec": spec}
+            code, answer = await c.send("POST", f"{namespace}/persistentvolumeclaims", claim)
+            assert (code, answer["message"]) == (403, f'persistentvolumeclaims "c" is forbidden: {why}')
+
+
 async def test_quota() -> None:
     async with running() as c:
         quotas = "/api/v1/namespaces/default/resourcequotas"
