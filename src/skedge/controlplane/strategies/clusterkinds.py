@@ -10,6 +10,7 @@ from skedge.controlplane.cluster import Cluster
 from skedge.controlplane.errors import FieldError, forbidden_field, invalid_value, required, unsupported
 from skedge.controlplane.quantities import value as quantity
 from skedge.controlplane.strategies.base import Strategy
+from skedge.controlplane.usage import counted_by
 
 JSON = dict[str, Any]
 
@@ -257,6 +258,28 @@ class Quotas(ReturnsDeleted):
 
     def prepare_update(self, new: JSON, old: JSON, cluster: Cluster) -> None:
         new["status"] = old["status"]
+
+    def validate(self, obj: JSON) -> list[FieldError]:
+        errors: list[FieldError] = []
+        for name, text in ((obj.get("spec") or {}).get("hard") or {}).items():
+            path = f"spec.hard[{name}]"
+            problems = names.label_key_problems(name)
+            if not problems and "/" not in name and not counted_by(name):
+                problems = [
+                    "must be a standard resource type or fully qualified",
+                    "must be a standard resource for quota",
+                ]
+            errors += [invalid_value(path, name, problem) for problem in problems]
+            if quantity(text) < 0:
+                errors.append(invalid_value(path, text, "must be greater than or equal to 0"))
+        return errors
+
+    def validate_update(self, new: JSON, old: JSON) -> list[FieldError]:
+        errors = self.validate(new)
+        now, before = (sorted((obj.get("spec") or {}).get("scopes") or []) for obj in (new, old))
+        if now != before:
+            errors.append(invalid_value("spec.scopes", now, "field is immutable"))
+        return errors
 
 
 class LimitRanges(Strategy):
