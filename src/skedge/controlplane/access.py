@@ -13,34 +13,14 @@ from aiohttp import web
 
 from skedge.controlplane.cluster import Cluster
 from skedge.controlplane.errors import ApiError, forbidden, unauthorized
+from skedge.controlplane.impersonation import acting
 from skedge.controlplane.request import Target
+from skedge.controlplane.users import ANONYMOUS, AUTHENTICATED, User
 
 JSON = dict[str, Any]
 
 _MASTERS = "system:masters"
 _GROUP = "rbac.authorization.k8s.io"
-
-
-@dataclass(frozen=True, slots=True)
-class User:
-    """An authenticated (or anonymous) user."""
-
-    name: str
-    groups: tuple[str, ...] = ()
-    uid: str = ""
-
-    def info(self) -> JSON:
-        """The user as reviews show it."""
-        info: JSON = {"username": self.name}
-        if self.uid:
-            info["uid"] = self.uid
-        if self.groups:
-            info["groups"] = list(self.groups)
-        return info
-
-
-ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
-_AUTHENTICATED = "system:authenticated"
 
 
 @dataclass(slots=True)
@@ -59,7 +39,7 @@ class Access:
     def __init__(self, tokens: dict[str, User] | None = None, *, enforced: bool = True) -> None:
         self.enforced = enforced
         self._tokens = {
-            token: user if _AUTHENTICATED in user.groups else User(user.name, (*user.groups, _AUTHENTICATED), user.uid)
+            token: user if AUTHENTICATED in user.groups else User(user.name, (*user.groups, AUTHENTICATED), user.uid)
             for token, user in (tokens or {}).items()
         }
         self._cluster: Cluster | None = None
@@ -82,7 +62,10 @@ class Access:
     # --- authentication
 
     def authenticate(self, request: web.BaseRequest) -> User:
-        """The user of a request. Raises 401 for a token nobody has."""
+        """The user a request acts as. Raises 401 for a token nobody has, 403 for a user whom its sender may not be."""
+        return acting(request.headers, self._sender(request), request.path, self.decide)
+
+    def _sender(self, request: web.BaseRequest) -> User:
         header = request.headers.get("Authorization", "")
         if header.startswith("Bearer ") and (self.enforced or self._tokens):
             user = self._tokens.get(header[7:].strip())
@@ -214,7 +197,7 @@ def _certificate_user(request: web.BaseRequest) -> User | None:
     common = names.get("commonName")
     if not common:
         return None
-    return User(common[0], (*names.get("organizationName", ()), _AUTHENTICATED))
+    return User(common[0], (*names.get("organizationName", ()), AUTHENTICATED))
 
 
 def _meant(user: User, subjects: list[JSON]) -> bool:
@@ -244,3 +227,6 @@ def _path_fits(pattern: str, path: str) -> bool:
     if pattern in ("*", path):
         return True
     return pattern.endswith("*") and path.startswith(pattern[:-1])
+
+
+__all__ = ["ANONYMOUS", "Access", "User"]

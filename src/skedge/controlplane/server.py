@@ -74,6 +74,7 @@ class ControlPlane:
         self.access = access or Access.open()
         self.access.attach(self.cluster)
         self._api = Api(self.cluster, self.access)
+        self.is_new = True  # nothing was read back from a journal
         self._watches = Watches()
         self._beside = ThreadPoolExecutor(1, "long-bodies")  # one: more would leave the loop less of the interpreter
         self._runner: web.ServerRunner | None = None
@@ -92,6 +93,7 @@ class ControlPlane:
         loop = asyncio.get_running_loop()
         if self._journal is not None:
             self._journal.restore(self.store)
+        self.is_new = not self.store.collection("namespaces").objects
         self.store.on_dirty = lambda: self._schedule_flush(loop)
         bootstrap.ensure(self.cluster, rbac=self.access.enforced)
         self.store.flush()

@@ -153,3 +153,56 @@ async def test_client_certificates(tmp_path: Path) -> None:
     again = Authority(tmp_path, time.time())
     assert again.ca_cert.read_bytes() == authority.ca_cert.read_bytes()
     assert (tmp_path / "ca.key").stat().st_mode & 0o777 == 0o600
+
+
+async def test_who_may_act_as_somebody_else() -> None:
+    async with running(access=Access(TOKENS)) as c:
+        await _as(c, "root", "POST", PODS, pod("a"))
+
+        async def who(token: str, **headers: str) -> tuple[int, Any]:
+            path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+            code, answer = await c.send("POST", path, {}, Authorization=f"Bearer {token}", **headers)
+            return code, answer["status"]["userInfo"] if code == 201 else answer["message"]
+
+        jane = {"Impersonate-User": "jane", "Impersonate-Uid": "7", "Impersonate-Extra-Acme%2FTeam": "x"}
+        groups = ["system:authenticated"]
+        wanted = {"username": "jane", "uid": "7", "groups": groups, "extra": {"acme/team": ["x"]}}
+        assert await who("root", **jane) == (201, wanted)
+        account = {"Impersonate-User": "system:serviceaccount:ns:robot"}
+        groups = ["system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"]
+        assert (await who("root", **account))[1]["groups"] == groups
+        nobody = {"Impersonate-User": "system:anonymous"}
+        assert (await who("root", **{**nobody, "Impersonate-Group": "system:unauthenticated"}))[0] == 403
+        assert (await who("root", **{"Impersonate-Group": "g"}))[0] == 500
+        code, answer = await c.send("DELETE", f"{PODS}/a", Authorization="Bearer root", **{"Impersonate-User": "jane"})
+        assert (code, answer["message"].startswith('pods "a" is forbidden: User "jane" cannot delete')) == (403, True)
+        why = 'cannot impersonate resource "users" in API group "" at the cluster scope'
+        assert await who("jane", **{"Impersonate-User": "bob"}) == (
+            403,
+            f'users "bob" is forbidden: User "jane" {why}',
+        )
+        rule = {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"], "resourceNames": ["bob"]}
+        await _as(c, "root", "POST", f"{RBAC}/clusterroles", _role("mask", rule))
+        await _as(c, "root", "POST", f"{RBAC}/clusterrolebindings", _binding("mask", "User", "jane", "ClusterRole"))
+        assert (await who("jane", **{"Impersonate-User": "bob"}))[0] == 201
+        assert (await who("jane", **{"Impersonate-User": "bob", "Impersonate-Group": "system:masters"}))[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("role", "verb", "resource", "allowed"),
+    [
+        ("view", "list", "pods", True),
+        ("view", "get", "secrets", False),
+        ("view", "create", "pods", False),
+        ("edit", "create", "pods/eviction", True),
+        ("edit", "get", "secrets", True),
+        ("edit", "create", "resourcequotas", False),
+        ("admin", "delete", "configmaps", True),
+    ],
+)
+async def test_roles_for_people(role: str, verb: str, resource: str, allowed: bool) -> None:
+    async with running(access=Access(TOKENS)) as c:
+        path = f"{RBAC}/namespaces/default/rolebindings"
+        await _as(c, "root", "POST", path, _binding(role, "User", "jane", "ClusterRole"))
+        assert c.plane.access.decide(User("jane"), verb, "", resource, "default", "")[0] is allowed
+        assert not c.plane.access.decide(User("jane"), verb, "", resource, "other", "")[0]
