@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import TypeVar
 
 from aiohttp import web
 
 from skedge.controlplane.negotiate import Shape, dump_yaml
 from skedge.controlplane.reading import Page
-from skedge.controlplane.store import decode
+from skedge.controlplane.store import Stored, decode
 from skedge.controlplane.views import View
+
+T = TypeVar("T")
 
 JSON_TYPE = "application/json"
 HEADERS = {"Cache-Control": "no-cache, private", "Content-Type": JSON_TYPE}
 YAML_HEADERS = {**HEADERS, "Content-Type": "application/yaml"}
 
 _GZIP_FROM, _GZIP_TO = 128 << 10, 32 << 20
-_WHOLE = 2_000  # items of the longest list that is put together before it is sent
+_WHOLE, _WHOLE_SIZE = 2_000, 8 << 20  # items and bytes of the longest list that is put together before it is sent
 _SLICE = 100  # items of a list between two breaths of the loop
 _PIECE = 1 << 20  # bytes of a body between two breaths of the loop
 
@@ -28,7 +31,7 @@ async def send_list(request: web.BaseRequest, view: View, page: Page, shape: Sha
     if shape.yaml:
         data = b"".join([piece async for piece in _pieces(view, page)])
         return await send_yaml(data)
-    if len(page.items) <= _WHOLE:
+    if len(page.items) <= _WHOLE and sum(map(length, page.items)) <= _WHOLE_SIZE:
         return await send(request, web.Response(headers=HEADERS), [piece async for piece in _pieces(view, page)])
     response = web.StreamResponse(headers=HEADERS)
     response.enable_chunked_encoding()
@@ -41,12 +44,29 @@ async def send_list(request: web.BaseRequest, view: View, page: Page, shape: Sha
 async def _pieces(view: View, page: Page) -> AsyncIterator[bytes]:
     before, after = view.list_parts(page.meta)
     yield before
-    for i in range(0, len(page.items), _SLICE):
+    for i, some in enumerate(slices(page.items, _SLICE, length)):
         if i:
             await asyncio.sleep(0)
             yield b","
-        yield view.items(page.items[i : i + _SLICE])
+        yield view.items(some)
     yield after
+
+
+def slices(items: Sequence[T], count: int, size: Callable[[T], int]) -> Iterator[Sequence[T]]:
+    """Items in order, so many at a time, or fewer where they are long."""
+    start = total = 0
+    for i, item in enumerate(items):
+        if i > start and (i - start == count or total + size(item) > _PIECE):
+            yield items[start:i]
+            start, total = i, 0
+        total += size(item)
+    if start < len(items):
+        yield items[start:]
+
+
+def length(stored: Stored) -> int:
+    """The bytes of an object, about."""
+    return len(stored.raw)
 
 
 async def send_yaml(data: bytes, code: int = 200) -> web.Response:
