@@ -11,6 +11,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import HttpProcessingError
@@ -147,9 +148,9 @@ class ControlPlane:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
-            return await self._dispatch(request)
+            return _pretty(request, await self._dispatch(request))
         except ApiError as e:
-            return _failure(e)
+            return _pretty(request, _failure(e))
         except ConnectionError:
             return web.Response(status=499)  # the client is gone: there is nobody to answer, and nothing to report
         except (asyncio.CancelledError, web.HTTPException):
@@ -369,6 +370,24 @@ class _NoTracebacks(logging.Filter):
             record.msg, record.args = f"{record.getMessage()}: {error!r}"[:500], ()
             record.exc_info = None
         return True
+
+
+_PEOPLE = ("curl", "Wget", "Mozilla/5.0")
+"""How the user agents begin that show answers to people."""
+
+
+def _pretty(request: web.BaseRequest, response: web.StreamResponse) -> web.StreamResponse:
+    """Indented, if a JSON answer is to be read by people; long ones are not."""
+    if response.prepared or not isinstance(response, web.Response) or response.content_type != JSON_TYPE:
+        return response
+    asked = request.query.get("pretty", "")
+    if asked in ("1", "t", "T", "true", "TRUE", "True") or (
+        not asked and request.headers.get("User-Agent", "").startswith(_PEOPLE)
+    ):
+        body = response.body
+        if isinstance(body, bytes) and body and "Content-Encoding" not in response.headers:
+            response.body = msgspec.json.format(body, indent=2)
+    return response
 
 
 _http_log = logging.getLogger(f"{log.name}.http")

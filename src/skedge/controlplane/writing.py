@@ -102,7 +102,8 @@ def decode_body(target: Target, body: Body) -> JSON:
     if mode != "Ignore":
         unknown = fields.unknown_fields(gvk(resource), obj)
         if "json" in body.content_type:
-            unknown += fields.duplicate_fields(body.data, gvk(resource)) if body.data.count(b'"') else []
+            twice = fields.duplicate_fields(body.data, gvk(resource)) if body.data.count(b'"') else []
+            unknown = fields.strict_errors(gvk(resource), body.data) if unknown and twice else unknown + twice
         if unknown and mode == "Strict":
             problem = f"strict decoding error: {', '.join(unknown)}"
             raise bad_request(

@@ -460,3 +460,28 @@ async def test_pod_validation_names_the_field(spec: dict[str, Any], field: str) 
         code, answer = await c.send("POST", PODS, pod("a", **spec))
         assert (code, answer["reason"]) == (422, "Invalid")
         assert answer["details"]["causes"][0]["field"].startswith(field), answer["details"]
+
+
+async def test_answers_to_people_are_indented() -> None:
+    async with running() as c:
+        await c.ok("POST", PODS, pod("a"))
+
+        async def lines(path: str, agent: str = "kubectl/v1") -> int:
+            async with c.session.get(path, headers={"User-Agent": agent}) as answer:
+                text = await answer.text()
+                assert json.loads(text)
+                return len(text.splitlines())
+
+        assert await lines(f"{PODS}/a") == 1
+        assert await lines(f"{PODS}/a?pretty=true") > 20
+        assert await lines(f"{PODS}/a", "curl/8.0") > 20
+        assert await lines(f"{PODS}/none", "curl/8.0") > 5
+        assert await lines(f"{PODS}/a?pretty=false", "curl/8.0") == 1
+
+
+async def test_strict_errors_come_in_the_order_of_the_document() -> None:
+    async with running() as c:
+        body = b'{"metadata":{"name":"d","name":"e"},"spec":{"x":1,"containers":[{"name":"c","image":"i"}]}}'
+        code, answer = await c.send("POST", f"{PODS}?fieldValidation=Strict", body)
+        words = 'strict decoding error: duplicate field "metadata.name", unknown field "spec.x"'
+        assert (code, answer["message"].endswith(words)) == (400, True), answer
