@@ -309,6 +309,23 @@ async def test_huge_objects_are_refused() -> None:
         assert (await c.send("GET", f"{PODS}/long"))[0] == 404
 
 
+async def test_long_lists_are_compared_in_one_go() -> None:
+    """Each toleration, finalizer or line compared with each other takes minutes here."""
+    tolerations = [{"key": f"k{i}", "operator": "Exists"} for i in range(12_000)]
+    finalizers = [f"a.io/f{i}" for i in range(12_000)]
+    async with running() as c:
+        body = pod("p", tolerations=tolerations)
+        await c.ok("POST", PODS, {**body, "metadata": {"name": "p", "finalizers": finalizers}})
+        more = {"spec": {"tolerations": [*tolerations, {"key": "z", "operator": "Exists"}]}}
+        await c.ok("DELETE", f"{PODS}/p")
+        await c.ok("PATCH", f"{PODS}/p", {"metadata": {"finalizers": finalizers[1:]}}, MERGE)
+        code, answer = await c.send("PATCH", f"{PODS}/p", more, MERGE)
+        assert code == 422  # those that admission adds would go
+        assert answer["message"].endswith("existing toleration can not be modified except its tolerationSeconds")
+        code, answer = await c.send("PATCH", f"{PODS}/p", {"spec": {"nodeName": "n"}}, MERGE)
+        assert (code, len(answer["message"]) < 1_000) == (422, True)
+
+
 async def test_copies_do_not_add_up_without_end() -> None:
     async with running() as c:
         await c.ok("POST", PODS, pod("p"))
