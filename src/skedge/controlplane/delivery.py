@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from typing import TypeVar
 
 from aiohttp import web
@@ -20,17 +21,24 @@ JSON_TYPE = "application/json"
 HEADERS = {"Cache-Control": "no-cache, private", "Content-Type": JSON_TYPE}
 YAML_HEADERS = {**HEADERS, "Content-Type": "application/yaml"}
 
+_LONG_YAML = 32 << 10  # bytes of JSON that are not turned into YAML by the loop: it takes seconds a megabyte
 _GZIP_FROM, _GZIP_TO = 128 << 10, 32 << 20
 _WHOLE, _WHOLE_SIZE = 2_000, 8 << 20  # items and bytes of the longest list that is put together before it is sent
 _SLICE = 100  # items of a list between two breaths of the loop
 _PIECE = 1 << 20  # bytes of a body between two breaths of the loop
 
 
-async def send_list(request: web.BaseRequest, view: View, page: Page, shape: Shape) -> web.StreamResponse:
-    """Answer with a page of a list, in whatever shape; its objects cannot change any more."""
+async def send_list(
+    request: web.BaseRequest, view: View, page: Page, shape: Shape, executor: Executor
+) -> web.StreamResponse:
+    """Answer with a page of a list, in whatever shape; its objects cannot change any more. YAML: see `send_yaml`."""
     if shape.yaml:
-        data = b"".join([piece async for piece in _pieces(view, page)])
-        return await send_yaml(data)
+
+        def whole() -> bytes:
+            before, after = view.list_parts(page.meta)
+            return b"".join((before, view.items(page.items), after))
+
+        return await _send_yaml(whole, sum(map(length, page.items)), 200, executor)
     if len(page.items) <= _WHOLE and sum(map(length, page.items)) <= _WHOLE_SIZE:
         return await send(request, web.Response(headers=HEADERS), [piece async for piece in _pieces(view, page)])
     response = web.StreamResponse(headers=HEADERS)
@@ -69,13 +77,16 @@ def length(stored: Stored) -> int:
     return len(stored.raw)
 
 
-async def send_yaml(data: bytes, code: int = 200) -> web.Response:
-    """Answer with JSON turned into YAML, off the loop when it is long."""
+async def send_yaml(data: bytes, code: int, executor: Executor) -> web.Response:
+    """Answer with JSON turned into YAML: when it is long by an executor, which had better have few threads."""
+    return await _send_yaml(lambda: data, len(data), code, executor)
 
+
+async def _send_yaml(data: Callable[[], bytes], size: int, code: int, executor: Executor) -> web.Response:
     def work() -> bytes:
-        return dump_yaml(decode(data))
+        return dump_yaml(decode(data()))
 
-    body = await asyncio.to_thread(work) if len(data) >= _GZIP_FROM else work()
+    body = await asyncio.get_running_loop().run_in_executor(executor, work) if size >= _LONG_YAML else work()
     return web.Response(body=body, status=code, headers=YAML_HEADERS)
 
 

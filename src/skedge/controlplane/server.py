@@ -77,7 +77,8 @@ class ControlPlane:
         self._api = Api(self.cluster, self.access)
         self.is_new = True  # nothing was read back from a journal
         self._watches = Watches()
-        self._beside = ThreadPoolExecutor(1, "long-bodies")  # one: more would leave the loop less of the interpreter
+        # one thread each: more would leave the loop less of the interpreter
+        self._beside, self._answers = ThreadPoolExecutor(1, "long-bodies"), ThreadPoolExecutor(1, "long-answers")
         self._runner: web.ServerRunner | None = None
         self._durable: asyncio.Future[None] | None = None
         self._flush_scheduled = False
@@ -114,7 +115,8 @@ class ControlPlane:
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
-        self._beside.shutdown(wait=False, cancel_futures=True)
+        for executor in (self._beside, self._answers):
+            executor.shutdown(wait=False, cancel_futures=True)
         self.store.flush()
         if self._journal is not None:
             self._journal.close()
@@ -200,7 +202,7 @@ class ControlPlane:
             page = await self._api.delete_collection(target, body)
             if self._durable is not None:
                 await self._durable
-            return await send_list(request, self._view(target, shape), page, shape)
+            return await send_list(request, self._view(target, shape), page, shape, self._answers)
         if self._api.is_long(target, body):
             answer = await self._api.answer_beside(target, body, self._beside)
         else:
@@ -230,7 +232,7 @@ class ControlPlane:
         if answer.content_type != JSON_TYPE:
             return web.Response(body=data, status=answer.code, headers={**HEADERS, "Content-Type": answer.content_type})
         if shape.yaml:
-            return await send_yaml(data, answer.code)
+            return await send_yaml(data, answer.code, self._answers)
         response = web.Response(status=answer.code, headers=HEADERS)
         _warn(response, target)
         return await send(request, response, [data])
@@ -241,7 +243,7 @@ class ControlPlane:
         self.store.flush()
         options = list_options(target, self.store.revision)
         page = await self._api.page(target, options)
-        return await send_list(request, self._view(target, shape), page, shape)
+        return await send_list(request, self._view(target, shape), page, shape, self._answers)
 
     def _view(self, target: Target, shape: Shape) -> View:
         return View(target.resource, shape, self.cluster.clock.now, target.query.get("includeObject", ""))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
+from typing import Any
 
 import pytest
 
-from plane import running
+from plane import PODS, pod, running
+from skedge.controlplane import delivery
 from skedge.controlplane.delivery import slices
 
 MIB = 1 << 20
@@ -39,3 +43,22 @@ async def test_a_list_of_long_objects_is_not_put_together() -> None:
                     found = json.loads(await answer.read())["items"]
                     assert [each["metadata"]["name"] for each in found] == [f"m{n:02}" for n in range(i + 1)]
                     assert (answer.headers.get("Transfer-Encoding") == "chunked") == (i == 10)
+
+
+@pytest.mark.asyncio
+async def test_long_answers_in_yaml_are_made_by_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    dump, threads = delivery.dump_yaml, list[str]()
+
+    def watched(obj: Any) -> bytes:
+        threads.append(threading.current_thread().name)
+        return dump(obj)
+
+    monkeypatch.setattr(delivery, "dump_yaml", watched)
+    async with running() as c:
+        for i in range(80):
+            await c.ok("POST", PODS, pod(f"p{i}"))
+        answers = await asyncio.gather(*(c.send("GET", PODS, Accept="application/yaml") for _ in range(4)))
+        assert {(code, text.count("- metadata:")) for code, text in answers} == {(200, 80)}
+        assert set(threads) == {"long-answers_0"}
+        await c.send("GET", f"{PODS}/p0", Accept="application/yaml")
+        assert threads[-1] == threading.current_thread().name
