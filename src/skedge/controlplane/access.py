@@ -63,7 +63,7 @@ class Access:
 
     def authenticate(self, request: web.BaseRequest) -> User:
         """The user a request acts as. Raises 401 for a token nobody has, 403 for a user whom its sender may not be."""
-        return acting(request.headers, self._sender(request), request.path, self.decide)
+        return acting(request.headers, self._sender(request), request.raw_path, self.decide)
 
     def _sender(self, request: web.BaseRequest) -> User:
         header = request.headers.get("Authorization", "")

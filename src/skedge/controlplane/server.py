@@ -28,7 +28,7 @@ from skedge.controlplane.errors import ApiError, bad_request, no_such_resource
 from skedge.controlplane.journal import SqliteJournal
 from skedge.controlplane.negotiate import Shape, accept, load_yaml, unreadable
 from skedge.controlplane.reading import selection
-from skedge.controlplane.request import Target, list_options, parse, split
+from skedge.controlplane.request import TRUE, Target, list_options, parse, split
 from skedge.controlplane.store import Journal, Store, encode
 from skedge.controlplane.tls import ServerTLS
 from skedge.controlplane.views import View
@@ -380,12 +380,12 @@ _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
 
 def _pretty(request: web.BaseRequest, response: web.StreamResponse) -> web.StreamResponse:
     """Indented, if a JSON answer is to be read by people; long ones are not."""
-    if response.prepared or not isinstance(response, web.Response) or response.content_type != JSON_TYPE:
+    asked = split(request.raw_path)[1].get("pretty", "") if "pretty" in request.raw_path else ""
+    if not asked and not request.headers.get("User-Agent", "").startswith(_PEOPLE):
+        return response  # nearly always: this is done for every request
+    if asked and asked not in TRUE:
         return response
-    asked = request.query.get("pretty", "")
-    if asked in ("1", "t", "T", "true", "TRUE", "True") or (
-        not asked and request.headers.get("User-Agent", "").startswith(_PEOPLE)
-    ):
+    if isinstance(response, web.Response) and not response.prepared and response.content_type == JSON_TYPE:
         body = response.body
         if isinstance(body, bytes) and body and "Content-Encoding" not in response.headers:
             response.body = msgspec.json.format(body, indent=2)
