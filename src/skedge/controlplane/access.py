@@ -115,7 +115,7 @@ class Access:
                 user, grant.subjects
             ):
                 for rule in grant.rules:
-                    if _allows(rule, verb, group, resource, name):
+                    if rule_allows(rule, verb, group, resource, name):
                         return True, grant.reason
         return False, ""
 
@@ -126,8 +126,7 @@ class Access:
         for grant in self._all():
             if not grant.namespace and _meant(user, grant.subjects):
                 for rule in grant.rules:
-                    verbs, paths = rule.get("verbs") or (), rule.get("nonResourceURLs") or ()
-                    if ("*" in verbs or verb in verbs) and any(_path_fits(pattern, path) for pattern in paths):
+                    if rule_allows_path(rule, verb, path):
                         return True, grant.reason
         return False, ""
 
@@ -138,14 +137,21 @@ class Access:
             rules.append({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]})
             rules.append({"verbs": ["*"], "nonResourceURLs": ["*"]})
         else:
-            for grant in self._all():
-                if grant.namespace in ("", namespace) and _meant(user, grant.subjects):
-                    rules.extend(grant.rules)
+            rules = self.rules_held(user, namespace)
         return {
             "resourceRules": [r for r in rules if r.get("resources")],
             "nonResourceRules": [r for r in rules if r.get("nonResourceURLs")],
             "incomplete": False,
         }
+
+    def rules_held(self, user: User, namespace: str) -> list[JSON]:
+        """The rules that bindings give a user in a namespace, or everywhere ("")."""
+        grants = [each for each in self._all() if each.namespace in ("", namespace) and _meant(user, each.subjects)]
+        return [rule for grant in grants for rule in grant.rules]
+
+    def is_limited(self, user: User) -> bool:
+        """Whether rules say what a user may do."""
+        return self.enforced and _MASTERS not in user.groups
 
     def _all(self) -> list[_Grant]:
         if self._grants is None:
@@ -212,7 +218,8 @@ def _meant(user: User, subjects: list[JSON]) -> bool:
     return False
 
 
-def _allows(rule: JSON, verb: str, group: str, resource: str, name: str) -> bool:
+def rule_allows(rule: JSON, verb: str, group: str, resource: str, name: str) -> bool:
+    """Whether a rule lets a verb be used on a resource, in general or by name."""
     verbs, groups, resources = rule.get("verbs") or (), rule.get("apiGroups") or (), rule.get("resources") or ()
     if not ("*" in verbs or verb in verbs) or not ("*" in groups or group in groups):
         return False
@@ -221,6 +228,12 @@ def _allows(rule: JSON, verb: str, group: str, resource: str, name: str) -> bool
         return False
     only = rule.get("resourceNames") or ()
     return not only or name in only
+
+
+def rule_allows_path(rule: JSON, verb: str, path: str) -> bool:
+    """Whether a rule lets a verb be used on a path that is no resource."""
+    verbs, paths = rule.get("verbs") or (), rule.get("nonResourceURLs") or ()
+    return ("*" in verbs or verb in verbs) and any(_path_fits(pattern, path) for pattern in paths)
 
 
 def _path_fits(pattern: str, path: str) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from skedge.controlplane import binding, deleting, patching, reading, reviews, scaling, writing
+from skedge.controlplane import binding, deleting, escalation, patching, reading, reviews, scaling, writing
 from skedge.controlplane.access import Access, User
 from skedge.controlplane.cluster import Cluster
 from skedge.controlplane.errors import (
@@ -65,6 +65,10 @@ class Api:
         """Do what the request says. Raises ApiError."""
         write = _write_of(target)
         if write is not None:
+            if target.group == escalation.GROUP and self._access.is_limited(user):
+                rehearsal = replace(target, query={**target.query, "dryRun": "All"}, warnings=[])
+                granted = write(self._cluster, rehearsal, body)().stored.load()
+                escalation.refuse_escalation(self._access, self._cluster, user, target, granted)
             return _written(write(self._cluster, target, body))
         if target.subresource is not None:
             return self._subresource(target, body, target.subresource.name)
@@ -77,7 +81,7 @@ class Api:
 
     def is_long(self, target: Target, body: Body) -> bool:
         """Whether a request writes so much that nobody else should wait for it: see `answer_beside`."""
-        if _write_of(target) is None:
+        if _write_of(target) is None or target.group == escalation.GROUP:
             return False
         stored = self._cluster.collection(target.resource.storage).objects.get(target.key)
         return len(body.data) > _LONG or (stored is not None and len(stored.raw) > _LONG)

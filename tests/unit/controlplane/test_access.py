@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from plane import PODS, Client, node, pod, running
+from plane import MERGE, PODS, Client, node, pod, running
 from skedge.controlplane.access import Access, User
 from skedge.controlplane.server import ControlPlane
 from skedge.controlplane.tls import Authority
@@ -206,3 +206,32 @@ async def test_roles_for_people(role: str, verb: str, resource: str, allowed: bo
         await _as(c, "root", "POST", path, _binding(role, "User", "jane", "ClusterRole"))
         assert c.plane.access.decide(User("jane"), verb, "", resource, "default", "")[0] is allowed
         assert not c.plane.access.decide(User("jane"), verb, "", resource, "other", "")[0]
+
+
+async def test_nobody_gives_more_rights_than_they_have() -> None:
+    async with running(access=Access(TOKENS)) as c:
+        base = f"{RBAC}/namespaces/default"
+        own = {"verbs": ["create", "patch"], "apiGroups": ["rbac.authorization.k8s.io"]}
+        own["resources"] = ["roles", "rolebindings"]
+        pods = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
+        await _as(c, "root", "POST", f"{base}/roles", _role("delegate", own, pods))
+        await _as(c, "root", "POST", f"{base}/rolebindings", _binding("delegate", "User", "jane"))
+        assert (await _as(c, "jane", "POST", f"{base}/roles", _role("same", pods)))[0] == 201
+        more = {**pods, "verbs": ["get", "list", "watch"]}
+        code, answer = await _as(c, "jane", "POST", f"{base}/roles", _role("more", more))
+        words = 'roles.rbac.authorization.k8s.io "more" is forbidden: user "jane" '
+        words += '(groups=["readers" "system:authenticated"]) is attempting to grant RBAC permissions not currently '
+        words += 'held:\n{APIGroups:[""], Resources:["pods"], Verbs:["list" "watch"]}'
+        assert (code, answer["message"]) == (403, words)
+        patch = {"Authorization": "Bearer jane"}
+        code, _ = await c.send("PATCH", f"{base}/roles/same", {"rules": [more]}, MERGE, **patch)
+        assert code == 403
+        assert (await _as(c, "root", "GET", f"{base}/roles/same"))[1]["rules"] == [pods]
+        view = _binding("view", "User", "bob", "ClusterRole")
+        assert (await _as(c, "jane", "POST", f"{base}/rolebindings", view))[0] == 403
+        assert (await _as(c, "jane", "POST", f"{base}/rolebindings", _binding("none", "User", "bob")))[0] == 404
+        assert (await _as(c, "jane", "POST", f"{base}/rolebindings", _binding("same", "User", "bob")))[0] == 201
+        bind = {"verbs": ["bind"], "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"]}
+        await _as(c, "root", "POST", f"{base}/roles", _role("binder", bind))
+        await _as(c, "root", "POST", f"{base}/rolebindings", _binding("binder", "User", "jane"))
+        assert (await _as(c, "jane", "POST", f"{base}/rolebindings", view))[0] == 201
