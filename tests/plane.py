@@ -45,6 +45,8 @@ class Client:
         self, method: str, path: str, body: Any = None, content_type: str = "application/json", **headers: str
     ) -> tuple[int, Any]:
         data = body if body is None or isinstance(body, (bytes, str, io.BytesIO)) else json.dumps(body)
+        if isinstance(data, str) and len(data) > 1 << 20:
+            data = io.BytesIO(data.encode())  # as the HTTP client wants long bodies
         sent = {"Content-Type": content_type, **headers}
         async with self.session.request(method, path, data=data, headers=sent) as answer:
             raw = await answer.read()

@@ -51,6 +51,11 @@ class Quantity:
         self._format = form  # "SI", "binary" or "exponent"
         self._text = text  # when it was written in canonical form already
 
+    @property
+    def form(self) -> str:
+        """How it was written: "SI", "binary" or "exponent"."""
+        return self._format
+
     def sign(self) -> int:
         """-1, 0 or 1."""
         return (self._unscaled > 0) - (self._unscaled < 0)

@@ -28,27 +28,35 @@ class LocalError(Exception):
 
 
 class Local(NamedTuple):
-    """A running control plane."""
+    """A running control plane; should `ended` be done, it runs no more."""
 
     url: str
     kubeconfig: Path
     client_config: ClientConfig
+    ended: asyncio.Task[int]
 
 
 @contextlib.asynccontextmanager
 async def control_plane(
-    *, nodes: str = "10", port: int = 0, data_dir: Path | None = None, kubeconfig: Path | None = None
+    *,
+    nodes: str = "10",
+    port: int = 0,
+    data_dir: Path | None = None,
+    kubeconfig: Path | None = None,
+    stages: Path | None = None,
+    tls_dir: Path | None = None,
 ) -> AsyncIterator[Local]:
     """Starts API server, controllers and fake nodes in a process of their own; ends them on the way out.
 
-    `nodes` is a number or a template list, as `skedge up --nodes` takes it. Raises LocalError.
+    Arguments are as `skedge up` takes them. Raises LocalError.
     """
     with tempfile.TemporaryDirectory(prefix="skedge-") as folder:
         path = kubeconfig or Path(folder) / "kubeconfig"
         command = [sys.executable, "-m", "skedge.controlplane.local", "--port", str(port), "--nodes", nodes]
         command += ["--kubeconfig-out", str(path)]
-        if data_dir is not None:
-            command += ["--data-dir", str(data_dir)]
+        for flag, value in (("--data-dir", data_dir), ("--stages", stages), ("--tls-dir", tls_dir)):
+            if value is not None:
+                command += [flag, str(value)]
         process = await asyncio.create_subprocess_exec(
             *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
         )
@@ -63,7 +71,12 @@ async def control_plane(
                 await drain
                 said = b"".join(errors).decode(errors="replace").strip().splitlines()
                 raise LocalError(said[-1].removeprefix("Error: ") if said else "the control plane ended without a word")
-            yield Local(line.split()[1], path, load_kubeconfig(path))
+            ended = asyncio.create_task(process.wait(), name="control plane")
+            try:
+                yield Local(line.split()[1], path, load_kubeconfig(path), ended)
+            finally:
+                ended.cancel()
+                await asyncio.gather(ended, return_exceptions=True)
         finally:
             if process.returncode is None:
                 process.terminate()

@@ -27,6 +27,12 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--port", type=port, default=0, help="port of the API server (default: any free one)")
     made.add_argument("--data-dir", type=Path, help="keep everything in this folder (default: in memory)")
+    made.add_argument(
+        "--stages", type=Path, metavar="FILE", help="YAML that says what fake nodes and their pods do, and when"
+    )
+    made.add_argument(
+        "--tls-dir", type=Path, metavar="DIR", help="HTTPS with certificates from this folder (made there), and RBAC"
+    )
     made.add_argument("--kubeconfig-out", type=Path, metavar="FILE", help="where to write the kubeconfig")
     made.add_argument(
         "--plugin", action="append", default=[], metavar="FILE.py:CLASS", help="a scheduler plugin of your own"
@@ -57,6 +63,8 @@ async def _up(arguments: argparse.Namespace, plugins: Mapping[str, Factory]) -> 
         port=arguments.port,
         data_dir=arguments.data_dir,
         kubeconfig=arguments.kubeconfig_out,
+        stages=arguments.stages,
+        tls_dir=arguments.tls_dir,
     )
     async with plane as running, local.scheduler(running, plugins) as scheduling:
         print(f"API server   {running.url}")
@@ -69,8 +77,10 @@ async def _up(arguments: argparse.Namespace, plugins: Mapping[str, Factory]) -> 
         print()
         print("Ctrl-C stops it.", flush=True)
         stopped = asyncio.create_task(stop.wait(), name="stop")
-        await asyncio.wait({stopped, scheduling}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({stopped, scheduling, running.ended}, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
+        if running.ended.done():
+            raise local.LocalError(f"the control plane has ended: status {running.ended.result()}")
         if scheduling.done():
             raise local.LocalError("the scheduler has ended")
     return 0

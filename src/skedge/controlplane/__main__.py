@@ -18,7 +18,7 @@ from pathlib import Path
 
 from skedge.controlplane.access import Access, User
 from skedge.controlplane.server import ControlPlane
-from skedge.controlplane.tls import Authority, ServerTLS
+from skedge.controlplane.tls import ServerTLS, certificates
 
 
 async def serve(
@@ -55,14 +55,6 @@ def read_tokens(path: Path) -> dict[str, User]:
     return tokens
 
 
-def _certificates(directory: Path, host: str) -> ServerTLS:
-    """Certificates in a directory, made where they are missing: the CA's, the server's, an administrator's."""
-    authority = Authority(directory, time.time())
-    if not (directory / "admin.crt").exists():
-        authority.client("admin", ["system:masters"])
-    return authority.serving(sorted({host, "127.0.0.1", "localhost"}))
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m skedge.controlplane", allow_abbrev=False)
@@ -79,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
     gc.set_threshold(50_000, 20, 50)
     try:
         tokens = read_tokens(options.token_file) if options.token_file else {}
-        tls = _certificates(options.tls_dir, options.host) if options.tls_dir else None
+        tls = certificates(options.tls_dir, options.host, time.time()) if options.tls_dir else None
         access = Access(tokens) if tls is not None or tokens else None
         run = serve(options.port, options.host, options.data_dir, tls, access)
         with contextlib.suppress(KeyboardInterrupt):

@@ -13,34 +13,14 @@ from aiohttp import web
 
 from skedge.controlplane.cluster import Cluster
 from skedge.controlplane.errors import ApiError, forbidden, unauthorized
+from skedge.controlplane.impersonation import acting
 from skedge.controlplane.request import Target
+from skedge.controlplane.users import ANONYMOUS, AUTHENTICATED, User
 
 JSON = dict[str, Any]
 
 _MASTERS = "system:masters"
 _GROUP = "rbac.authorization.k8s.io"
-
-
-@dataclass(frozen=True, slots=True)
-class User:
-    """An authenticated (or anonymous) user."""
-
-    name: str
-    groups: tuple[str, ...] = ()
-    uid: str = ""
-
-    def info(self) -> JSON:
-        """The user as reviews show it."""
-        info: JSON = {"username": self.name}
-        if self.uid:
-            info["uid"] = self.uid
-        if self.groups:
-            info["groups"] = list(self.groups)
-        return info
-
-
-ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
-_AUTHENTICATED = "system:authenticated"
 
 
 @dataclass(slots=True)
@@ -59,7 +39,7 @@ class Access:
     def __init__(self, tokens: dict[str, User] | None = None, *, enforced: bool = True) -> None:
         self.enforced = enforced
         self._tokens = {
-            token: user if _AUTHENTICATED in user.groups else User(user.name, (*user.groups, _AUTHENTICATED), user.uid)
+            token: user if AUTHENTICATED in user.groups else User(user.name, (*user.groups, AUTHENTICATED), user.uid)
             for token, user in (tokens or {}).items()
         }
         self._cluster: Cluster | None = None
@@ -82,7 +62,10 @@ class Access:
     # --- authentication
 
     def authenticate(self, request: web.BaseRequest) -> User:
-        """The user of a request. Raises 401 for a token nobody has."""
+        """The user a request acts as. Raises 401 for a token nobody has, 403 for a user whom its sender may not be."""
+        return acting(request.headers, self._sender(request), request.raw_path, self.decide)
+
+    def _sender(self, request: web.BaseRequest) -> User:
         header = request.headers.get("Authorization", "")
         if header.startswith("Bearer ") and (self.enforced or self._tokens):
             user = self._tokens.get(header[7:].strip())
@@ -132,7 +115,7 @@ class Access:
                 user, grant.subjects
             ):
                 for rule in grant.rules:
-                    if _allows(rule, verb, group, resource, name):
+                    if rule_allows(rule, verb, group, resource, name):
                         return True, grant.reason
         return False, ""
 
@@ -143,8 +126,7 @@ class Access:
         for grant in self._all():
             if not grant.namespace and _meant(user, grant.subjects):
                 for rule in grant.rules:
-                    verbs, paths = rule.get("verbs") or (), rule.get("nonResourceURLs") or ()
-                    if ("*" in verbs or verb in verbs) and any(_path_fits(pattern, path) for pattern in paths):
+                    if rule_allows_path(rule, verb, path):
                         return True, grant.reason
         return False, ""
 
@@ -155,14 +137,21 @@ class Access:
             rules.append({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]})
             rules.append({"verbs": ["*"], "nonResourceURLs": ["*"]})
         else:
-            for grant in self._all():
-                if grant.namespace in ("", namespace) and _meant(user, grant.subjects):
-                    rules.extend(grant.rules)
+            rules = self.rules_held(user, namespace)
         return {
             "resourceRules": [r for r in rules if r.get("resources")],
             "nonResourceRules": [r for r in rules if r.get("nonResourceURLs")],
             "incomplete": False,
         }
+
+    def rules_held(self, user: User, namespace: str) -> list[JSON]:
+        """The rules that bindings give a user in a namespace, or everywhere ("")."""
+        grants = [each for each in self._all() if each.namespace in ("", namespace) and _meant(user, each.subjects)]
+        return [rule for grant in grants for rule in grant.rules]
+
+    def is_limited(self, user: User) -> bool:
+        """Whether rules say what a user may do."""
+        return self.enforced and _MASTERS not in user.groups
 
     def _all(self) -> list[_Grant]:
         if self._grants is None:
@@ -214,7 +203,7 @@ def _certificate_user(request: web.BaseRequest) -> User | None:
     common = names.get("commonName")
     if not common:
         return None
-    return User(common[0], (*names.get("organizationName", ()), _AUTHENTICATED))
+    return User(common[0], (*names.get("organizationName", ()), AUTHENTICATED))
 
 
 def _meant(user: User, subjects: list[JSON]) -> bool:
@@ -229,7 +218,8 @@ def _meant(user: User, subjects: list[JSON]) -> bool:
     return False
 
 
-def _allows(rule: JSON, verb: str, group: str, resource: str, name: str) -> bool:
+def rule_allows(rule: JSON, verb: str, group: str, resource: str, name: str) -> bool:
+    """Whether a rule lets a verb be used on a resource, in general or by name."""
     verbs, groups, resources = rule.get("verbs") or (), rule.get("apiGroups") or (), rule.get("resources") or ()
     if not ("*" in verbs or verb in verbs) or not ("*" in groups or group in groups):
         return False
@@ -240,7 +230,16 @@ def _allows(rule: JSON, verb: str, group: str, resource: str, name: str) -> bool
     return not only or name in only
 
 
+def rule_allows_path(rule: JSON, verb: str, path: str) -> bool:
+    """Whether a rule lets a verb be used on a path that is no resource."""
+    verbs, paths = rule.get("verbs") or (), rule.get("nonResourceURLs") or ()
+    return ("*" in verbs or verb in verbs) and any(_path_fits(pattern, path) for pattern in paths)
+
+
 def _path_fits(pattern: str, path: str) -> bool:
     if pattern in ("*", path):
         return True
     return pattern.endswith("*") and path.startswith(pattern[:-1])
+
+
+__all__ = ["ANONYMOUS", "Access", "User"]

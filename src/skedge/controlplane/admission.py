@@ -16,6 +16,7 @@ from skedge.controlplane.errors import ApiError, forbidden, not_found
 from skedge.controlplane.kinds import Resource
 from skedge.controlplane.quantities import format_quantity
 from skedge.controlplane.quantities import value as quantity
+from skedge.controlplane.usage import pod_total
 
 JSON = dict[str, Any]
 
@@ -34,10 +35,12 @@ def admit_create(cluster: Cluster, resource: Resource, namespace: str, obj: JSON
         _namespace_open(cluster, resource, namespace, obj)
     _protect(resource, obj["metadata"])
     if resource.storage == "pods":
-        _limit(cluster, namespace, obj)
+        _limit(cluster, resource, namespace, obj)
         _prioritize(cluster, obj)
         _tolerate(obj["spec"])
         _label_topology(cluster, obj)
+    elif resource.storage == "persistentvolumeclaims":
+        _limit(cluster, resource, namespace, obj)
 
 
 def _namespace_open(cluster: Cluster, resource: Resource, namespace: str, obj: JSON) -> None:
@@ -101,7 +104,7 @@ def _prioritize(cluster: Cluster, obj: JSON) -> None:
 
 def _global_default(cluster: Cluster) -> JSON:
     found: JSON = {}
-    for stored in cluster.collection(_PRIORITY_CLASSES).objects.values():
+    for stored in list(cluster.collection(_PRIORITY_CLASSES).objects.values()):
         if b'"globalDefault":true' in stored.raw:
             candidate = stored.load()
             if candidate.get("globalDefault") and (not found or candidate.get("value", 0) < found.get("value", 0)):
@@ -133,66 +136,101 @@ def _label_topology(cluster: Cluster, obj: JSON) -> None:
 # --- limit ranges ---------------------------------------------------------------------------------------------------
 
 
-def _limit(cluster: Cluster, namespace: str, obj: JSON) -> None:
-    ranges = cluster.collection("limitranges").objects
-    if not ranges:
-        return
-    items = [
-        item
-        for stored in ranges.values()
-        if stored.namespace == namespace
-        for item in stored.load().get("spec", {}).get("limits") or ()
-    ]
-    spec = obj["spec"]
-    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
-    for item in items:
-        if item.get("type") == "Container":
-            for container in containers:
-                _fill_limits(container, item)
-    problems: list[str] = []
-    for item in items:
-        if item.get("type") == "Container":
-            for container in containers:
-                problems += _exceeded(container.get("resources") or {}, item, "Container")
-        elif item.get("type") == "Pod":
-            problems += _exceeded(_totals(spec), item, "Pod")
+def _limit(cluster: Cluster, resource: Resource, namespace: str, obj: JSON) -> None:
+    """Give a pod what limit ranges of its namespace have for it, and refuse a pod or claim that they do not allow."""
+    is_pod = resource.storage == "pods"
+    ranges = list(cluster.collection("limitranges").objects.values())  # maybe beside the loop, where others write
+    items = [stored.load().get("spec", {}).get("limits") or [] for stored in ranges if stored.namespace == namespace]
+    if is_pod:
+        for limits in items:
+            _fill_limits(obj, [item for item in limits if item.get("type") == "Container"])
+    problems_of = _pod_problems if is_pod else _claim_problems
+    problems = [problem for limits in items for item in limits for problem in problems_of(obj["spec"], item)]
     if problems:
-        raise _pod_forbidden(obj, problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+        why = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+        raise forbidden(resource.plural, resource.group, obj["metadata"].get("name", ""), why)
 
 
-def _fill_limits(container: JSON, item: JSON) -> None:
-    resources = container.setdefault("resources", {})
-    for kind, source in (("limits", "default"), ("requests", "defaultRequest")):
-        for name, value in (item.get(source) or {}).items():
-            resources.setdefault(kind, {}).setdefault(name, value)
+def _fill_limits(obj: JSON, items: list[JSON]) -> None:
+    """Give containers the defaults of a limit range, and leave word of it."""
+    told: list[str] = []
+    for key, called in (("containers", "container"), ("initContainers", "init container")):
+        for container in obj["spec"].get(key) or ():
+            resources = container.setdefault("resources", {})
+            for kind, source, what in (("requests", "defaultRequest", "request"), ("limits", "default", "limit")):
+                given = {name: value for item in items for name, value in (item.get(source) or {}).items()}
+                new = sorted(given.keys() - (resources.get(kind) or {}).keys())
+                if new:
+                    resources[kind] = {**(resources.get(kind) or {}), **{name: given[name] for name in new}}
+                    told.append(f"{', '.join(new)} {what} for {called} {container.get('name', '')}")
+    if told:
+        annotations = obj["metadata"].setdefault("annotations", {})
+        annotations["kubernetes.io/limit-ranger"] = f"LimitRanger plugin set: {'; '.join(told)}"
 
 
-def _totals(spec: JSON) -> JSON:
-    out: JSON = {"limits": {}, "requests": {}}
-    for kind, sums in out.items():
-        for container in spec.get("containers") or ():
-            for name, text in ((container.get("resources") or {}).get(kind) or {}).items():
-                sums[name] = format_quantity(quantity(sums.get(name, "0")) + quantity(text))
-    return out
+def _pod_problems(spec: JSON, item: JSON) -> list[str]:
+    """What an item of a limit range has against a pod."""
+    if item.get("type") == "Container":
+        containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+        return [problem for each in containers for problem in _exceeded(each.get("resources") or {}, item)]
+    if item.get("type") == "Pod":
+        return _exceeded({kind: _total(spec, kind) for kind in ("requests", "limits")}, item)
+    return []
 
 
-def _exceeded(resources: JSON, item: JSON, of: str) -> list[str]:
+def _total(spec: JSON, kind: str) -> dict[str, str]:
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    written = {  # the first who asks says how a sum is written
+        name: text
+        for each in reversed(containers)
+        for name, text in ((each.get("resources") or {}).get(kind) or {}).items()
+    }
+    return {name: format_quantity(amount, written.get(name, "")) for name, amount in pod_total(spec, kind).items()}
+
+
+def _claim_problems(spec: JSON, item: JSON) -> list[str]:
+    """What an item of a limit range has against a claim: its limits are no user's, so the most is asked of requests."""
+    if item.get("type") != "PersistentVolumeClaim":
+        return []
+    requests = (spec.get("resources") or {}).get("requests") or {}
+    problems = _exceeded({"requests": requests}, {"type": item["type"], "min": item.get("min")})
+    for name, most in (item.get("max") or {}).items():
+        usage = f"maximum {name} usage per PersistentVolumeClaim is {most}"
+        if name not in requests:
+            problems.append(f"{usage}.  No request is specified")
+        elif quantity(requests[name]) > quantity(most):
+            problems.append(f"{usage}, but request is {requests[name]}")
+    return problems
+
+
+def _exceeded(resources: JSON, item: JSON) -> list[str]:
+    """Where requests and limits are outside of an item of a limit range."""
     problems: list[str] = []
+    of = item["type"]
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     for name, least in (item.get("min") or {}).items():
-        asked = requests.get(name)
+        usage, asked, limit = f"minimum {name} usage per {of} is {least}", requests.get(name), limits.get(name)
         if asked is None:
-            problems.append(f"minimum {name} usage per {of} is {least}.  No request is specified")
+            problems.append(f"{usage}.  No request is specified")
         elif quantity(asked) < quantity(least):
-            problems.append(f"minimum {name} usage per {of} is {least}, but request is {asked}")
+            problems.append(f"{usage}, but request is {asked}")
+        elif limit is not None and quantity(limit) < quantity(least):
+            problems.append(f"{usage}, but limit is {limit}")
     for name, most in (item.get("max") or {}).items():
-        limit = limits.get(name)
+        usage, asked, limit = f"maximum {name} usage per {of} is {most}", requests.get(name), limits.get(name)
         if limit is None:
-            problems.append(f"maximum {name} usage per {of} is {most}.  No limit is specified")
+            problems.append(f"{usage}.  No limit is specified")
         elif quantity(limit) > quantity(most):
-            problems.append(f"maximum {name} usage per {of} is {most}, but limit is {limit}")
+            problems.append(f"{usage}, but limit is {limit}")
+        elif asked is not None and quantity(asked) > quantity(most):
+            problems.append(f"{usage}, but request is {asked}")
     for name, ratio in (item.get("maxLimitRequestRatio") or {}).items():
-        asked, limit = requests.get(name), limits.get(name)
-        if asked and limit and quantity(asked) and quantity(limit) / quantity(asked) > quantity(ratio):
-            problems.append(f"{name} max limit to request ratio per {of} is {ratio}, but provided ratio is too high")
+        usage = f"{name} max limit to request ratio per {of} is {ratio}"
+        asked, limit = quantity(requests.get(name, "0")), quantity(limits.get(name, "0"))
+        if not asked:
+            problems.append(f"{usage}, but no request is specified or request is 0")
+        elif not limit:
+            problems.append(f"{usage}, but no limit is specified or limit is 0")
+        elif limit / asked > quantity(ratio):
+            problems.append(f"{usage}, but provided ratio is {float(limit / asked):.6f}")
     return problems

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
 from typing import Any
 
-from skedge.controlplane import binding, deleting, patching, reading, reviews, scaling, writing
+from skedge.controlplane import binding, deleting, escalation, patching, reading, reviews, scaling, writing
 from skedge.controlplane.access import Access, User
 from skedge.controlplane.cluster import Cluster
-from skedge.controlplane.errors import ApiError, bad_request, method_not_supported, not_found, success
+from skedge.controlplane.errors import (
+    MODIFIED,
+    ApiError,
+    bad_request,
+    conflict,
+    method_not_supported,
+    not_found,
+    success,
+)
 from skedge.controlplane.negotiate import read_object
 from skedge.controlplane.normal import normal
 from skedge.controlplane.request import ListOptions, Target, dry_run
@@ -18,6 +29,13 @@ from skedge.controlplane.writing import Body
 JSON = dict[str, Any]
 
 _BOUND = encode(success(code=201))
+_WRITES: dict[str, Callable[[Cluster, Target, Body], writing.Write]] = {
+    "create": writing.create,
+    "update": writing.update,
+    "patch": patching.patch,
+}
+_LONG = 32 << 10  # bytes of a body or an object from which on work with it is done beside the loop
+_TRIES = 5
 
 
 @dataclass(slots=True)
@@ -45,28 +63,41 @@ class Api:
 
     def answer(self, target: Target, body: Body, user: User) -> Answer:
         """Do what the request says. Raises ApiError."""
+        write = _write_of(target)
+        if write is not None:
+            if target.group == escalation.GROUP and self._access.is_limited(user):
+                rehearsal = replace(target, query={**target.query, "dryRun": "All"}, warnings=[])
+                granted = write(self._cluster, rehearsal, body)().stored.load()
+                escalation.refuse_escalation(self._access, self._cluster, user, target, granted)
+            return _written(write(self._cluster, target, body))
         if target.subresource is not None:
-            if target.verb not in target.subresource.verbs:
-                raise method_not_supported(target.plural, target.group, target.verb)
             return self._subresource(target, body, target.subresource.name)
         if not target.resource.stored:
             return self._unstored(target, body, user)
-        if target.verb not in target.resource.verbs:
-            raise method_not_supported(target.plural, target.group, target.verb)
         if target.verb == "get":
             return Answer(stored=reading.get(self._cluster, target))
-        if target.verb == "create":
-            if target.name:
-                raise method_not_supported(target.plural, target.group, target.verb)
-            return _written(writing.create(self._cluster, target, body))
-        if target.verb == "delete":
-            outcome = deleting.delete(self._cluster, target, deleting.read_options(target, body))
-            return Answer(stored=outcome) if isinstance(outcome, Stored) else Answer(body=encode(outcome))
-        if not target.name:
-            raise method_not_supported(target.plural, target.group, target.verb)
-        if target.verb == "update":
-            return _written(writing.update(self._cluster, target, body))
-        return _written(patching.patch(self._cluster, target, body))
+        outcome = deleting.delete(self._cluster, target, deleting.read_options(target, body))
+        return Answer(stored=outcome) if isinstance(outcome, Stored) else Answer(body=encode(outcome))
+
+    def is_long(self, target: Target, body: Body) -> bool:
+        """Whether a request writes so much that nobody else should wait for it: see `answer_beside`."""
+        if _write_of(target) is None or target.group == escalation.GROUP:
+            return False
+        stored = self._cluster.collection(target.resource.storage).objects.get(target.key)
+        return len(body.data) > _LONG or (stored is not None and len(stored.raw) > _LONG)
+
+    async def answer_beside(self, target: Target, body: Body, executor: Executor) -> Answer:
+        """`answer` to a long write: prepared in a thread, stored by the loop. Raises ApiError."""
+        write = _write_of(target)
+        assert write is not None
+        for _ in range(_TRIES):
+            given = len(target.warnings)
+            store = await asyncio.get_running_loop().run_in_executor(executor, write, self._cluster, target, body)
+            try:
+                return _written(store)
+            except writing.Overtaken:
+                del target.warnings[given:]
+        raise conflict(target.plural, target.group, target.name, MODIFIED)
 
     async def delete_collection(self, target: Target, body: Body) -> reading.Page:
         """Delete what is selected; a list of it."""
@@ -83,11 +114,7 @@ class Api:
             binding.bind(cluster, target.namespace, target.name, asked, dry_run(target))
             return Answer(201, body=_BOUND)
         if name == "status":
-            if target.verb == "get":
-                return Answer(stored=reading.get(cluster, target))
-            if target.verb == "update":
-                return _written(writing.update(cluster, target, body))
-            return _written(patching.patch(cluster, target, body))
+            return Answer(stored=reading.get(cluster, target))
         if name == "scale":
             if target.verb == "get":
                 return Answer(body=encode(scaling.get_scale(cluster, target)))
@@ -147,5 +174,20 @@ class Api:
         return Answer(201, body=encode(reviews.review(self._access, target, body, user)))
 
 
-def _written(outcome: writing.Written) -> Answer:
+def _write_of(target: Target) -> Callable[[Cluster, Target, Body], writing.Write] | None:
+    """How a request writes an object or its status; None where it does something else. Raises 405."""
+    subresource, verb = target.subresource, target.verb
+    if subresource is not None:
+        if verb not in subresource.verbs:
+            raise method_not_supported(target.plural, target.group, verb)
+        return _WRITES.get(verb) if subresource.name == "status" else None
+    if not target.resource.stored:
+        return None
+    if verb not in target.resource.verbs or (verb in _WRITES and (verb == "create") == bool(target.name)):
+        raise method_not_supported(target.plural, target.group, verb)
+    return _WRITES.get(verb)
+
+
+def _written(store: writing.Write) -> Answer:
+    outcome = store()
     return Answer(outcome.code, stored=outcome.stored)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from skedge.controlplane import kinds
 from skedge.controlplane.cluster import Cluster
+from skedge.controlplane.controllers.provisioning import PROVISIONER
 
 JSON = dict[str, Any]
 
@@ -64,7 +66,27 @@ _VOLUME_SCHEDULER = [
     _rule(_READ, ["storage.k8s.io"], ["storageclasses"]),
     _rule(["get", "list", "patch", "update", "watch"], [""], ["persistentvolumeclaims"]),
 ]
+_NOT_SEEN = ("secrets", "roles", "rolebindings")
+_NOT_EDITED = (*_NOT_SEEN[1:], "resourcequotas", "limitranges", "events")
+
+
+def _of_namespaces(verbs: list[str], left_out: tuple[str, ...], only: tuple[str, ...] = ()) -> list[JSON]:
+    """Rules for what stands in namespaces, a group each."""
+    names: dict[str, list[str]] = {}
+    for each in kinds.RESOURCES:
+        if each.namespaced and each.stored and each.plural not in left_out and (not only or each.plural in only):
+            names.setdefault(each.group, []).append(each.plural)
+            names[each.group] += [f"{each.plural}/{sub}" for sub in each.subresources]
+    return [_rule(verbs, [group], sorted(dict.fromkeys(found))) for group, found in names.items()]
+
+
+_VIEW = _of_namespaces(_READ, _NOT_SEEN)
+_WRITE = [verb for verb in _ALL if verb not in _READ]
+_EDIT = [*_VIEW, _rule(_READ, [""], ["secrets"]), *_of_namespaces(_WRITE, _NOT_EDITED)]
 ROLES: dict[str, list[JSON]] = {
+    "view": _VIEW,
+    "edit": _EDIT,
+    "admin": [*_EDIT, *_of_namespaces(_ALL, (), ("roles", "rolebindings"))],
     "cluster-admin": [_rule(["*"], ["*"], ["*"]), {"verbs": ["*"], "nonResourceURLs": ["*"]}],
     "system:kube-scheduler": _SCHEDULER,
     "system:volume-scheduler": _VOLUME_SCHEDULER,
@@ -156,6 +178,14 @@ def ensure(cluster: Cluster, *, rbac: bool) -> None:
                 "roleRef": {"apiGroup": _GROUP, "kind": "Role", "name": role},
             }
             _add(cluster, f"rolebindings.{_GROUP}", local)
+
+
+def add_storage_class(cluster: Cluster) -> None:
+    """A default storage class, whose volumes are made when a pod is placed."""
+    marks = {"storageclass.kubernetes.io/is-default-class": "true"}
+    obj: JSON = {"metadata": {"name": "standard", "annotations": marks}, "provisioner": PROVISIONER}
+    obj |= {"reclaimPolicy": "Delete", "volumeBindingMode": "WaitForFirstConsumer"}
+    _add(cluster, "storageclasses.storage.k8s.io", obj)
 
 
 _KUBE_SYSTEM_ROLES: dict[str, list[JSON]] = {

@@ -9,7 +9,7 @@ from typing import Any
 
 from skedge.clock import Clock
 from skedge.controlplane.store import Collection, Store, Stored
-from skedge.controlplane.usage import Usage
+from skedge.controlplane.usage import MEASURES, Usage
 
 JSON = dict[str, Any]
 
@@ -23,7 +23,7 @@ class Cluster:
         self.store = store
         self.clock = clock
         self.rng = rng
-        self.pod_usage = Usage(store.collection("pods"))
+        self.usage = {storage: Usage(store.collection(storage)) for storage in MEASURES}
         self._second = -1
         self._text = ""
 
@@ -38,8 +38,8 @@ class Cluster:
         """The present second as metav1.Time writes it."""
         second = int(self.clock.now())
         if second != self._second:
+            self._text = timestamp(second)  # first: bodies that are long are worked on in a thread
             self._second = second
-            self._text = timestamp(second)
         return self._text
 
     def uid(self) -> str:

@@ -4,31 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from typing import TypeVar
 
 from aiohttp import web
 
 from skedge.controlplane.negotiate import Shape, dump_yaml
 from skedge.controlplane.reading import Page
-from skedge.controlplane.store import decode
+from skedge.controlplane.store import Stored, decode
 from skedge.controlplane.views import View
+
+T = TypeVar("T")
 
 JSON_TYPE = "application/json"
 HEADERS = {"Cache-Control": "no-cache, private", "Content-Type": JSON_TYPE}
 YAML_HEADERS = {**HEADERS, "Content-Type": "application/yaml"}
 
+_LONG_YAML = 32 << 10  # bytes of JSON that are not turned into YAML by the loop: it takes seconds a megabyte
 _GZIP_FROM, _GZIP_TO = 128 << 10, 32 << 20
-_WHOLE = 2_000  # items of the longest list that is put together before it is sent
+_WHOLE, _WHOLE_SIZE = 2_000, 8 << 20  # items and bytes of the longest list that is put together before it is sent
 _SLICE = 100  # items of a list between two breaths of the loop
 _PIECE = 1 << 20  # bytes of a body between two breaths of the loop
 
 
-async def send_list(request: web.BaseRequest, view: View, page: Page, shape: Shape) -> web.StreamResponse:
-    """Answer with a page of a list, in whatever shape; its objects cannot change any more."""
+async def send_list(
+    request: web.BaseRequest, view: View, page: Page, shape: Shape, executor: Executor
+) -> web.StreamResponse:
+    """Answer with a page of a list, in whatever shape; its objects cannot change any more. YAML: see `send_yaml`."""
     if shape.yaml:
-        data = b"".join([piece async for piece in _pieces(view, page)])
-        return await send_yaml(data)
-    if len(page.items) <= _WHOLE:
+
+        def whole() -> bytes:
+            before, after = view.list_parts(page.meta)
+            return b"".join((before, view.items(page.items), after))
+
+        return await _send_yaml(whole, sum(map(length, page.items)), 200, executor)
+    if len(page.items) <= _WHOLE and sum(map(length, page.items)) <= _WHOLE_SIZE:
         return await send(request, web.Response(headers=HEADERS), [piece async for piece in _pieces(view, page)])
     response = web.StreamResponse(headers=HEADERS)
     response.enable_chunked_encoding()
@@ -41,21 +52,41 @@ async def send_list(request: web.BaseRequest, view: View, page: Page, shape: Sha
 async def _pieces(view: View, page: Page) -> AsyncIterator[bytes]:
     before, after = view.list_parts(page.meta)
     yield before
-    for i in range(0, len(page.items), _SLICE):
+    for i, some in enumerate(slices(page.items, _SLICE, length)):
         if i:
             await asyncio.sleep(0)
             yield b","
-        yield view.items(page.items[i : i + _SLICE])
+        yield view.items(some)
     yield after
 
 
-async def send_yaml(data: bytes, code: int = 200) -> web.Response:
-    """Answer with JSON turned into YAML, off the loop when it is long."""
+def slices(items: Sequence[T], count: int, size: Callable[[T], int]) -> Iterator[Sequence[T]]:
+    """Items in order, so many at a time, or fewer where they are long."""
+    start = total = 0
+    for i, item in enumerate(items):
+        if i > start and (i - start == count or total + size(item) > _PIECE):
+            yield items[start:i]
+            start, total = i, 0
+        total += size(item)
+    if start < len(items):
+        yield items[start:]
 
+
+def length(stored: Stored) -> int:
+    """The bytes of an object, about."""
+    return len(stored.raw)
+
+
+async def send_yaml(data: bytes, code: int, executor: Executor) -> web.Response:
+    """Answer with JSON turned into YAML: when it is long by an executor, which had better have few threads."""
+    return await _send_yaml(lambda: data, len(data), code, executor)
+
+
+async def _send_yaml(data: Callable[[], bytes], size: int, code: int, executor: Executor) -> web.Response:
     def work() -> bytes:
-        return dump_yaml(decode(data))
+        return dump_yaml(decode(data()))
 
-    body = await asyncio.to_thread(work) if len(data) >= _GZIP_FROM else work()
+    body = await asyncio.get_running_loop().run_in_executor(executor, work) if size >= _LONG_YAML else work()
     return web.Response(body=body, status=code, headers=YAML_HEADERS)
 
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
 import gc
+import os
 import random
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,13 +27,17 @@ from skedge.client.core_events import CoreEventBroadcaster
 from skedge.client.errors import ClientError, one_line
 from skedge.client.informer import InformerFactory
 from skedge.client.rest import RestClient
+from skedge.client.tls import TlsConfig
 from skedge.clock import Clock
+from skedge.controlplane.access import Access
+from skedge.controlplane.bootstrap import add_storage_class
 from skedge.controlplane.controllers.all import CONTROLLERS
 from skedge.controlplane.controllers.base import Context, Controller
 from skedge.controlplane.nodes.fake import FakeNodes
 from skedge.controlplane.nodes.inventory import NodesError, create_nodes, parse_nodes
 from skedge.controlplane.nodes.stages import StageError, Stages, load_stages
 from skedge.controlplane.server import ControlPlane
+from skedge.controlplane.tls import certificates
 
 
 async def run_controllers(
@@ -86,16 +93,20 @@ class LocalCluster:
         kubeconfig: Path | None = None,
         plane: ControlPlane | None = None,
         connect: Callable[[str], ClientConfig] = ClientConfig,
+        storage_class: bool = False,
         clock: Clock | None = None,
         rng: random.Random | None = None,
         controllers: Sequence[Callable[[Context], Controller]] = CONTROLLERS,
     ) -> None:
-        """`nodes` is a text as in inventory.py. `kubeconfig` names a file to write, for a server that lets everybody
-        in; `connect` makes of the URL how the controllers reach one that does not. Raises NodesError."""
+        """`nodes` is a text as in inventory.py. `kubeconfig` names a file to write; `connect` makes of the URL how
+        clients reach the server, by default one that lets everybody in. With `storage_class` a new cluster has a
+        default one. Raises NodesError.
+        """
         self.plane = plane or ControlPlane(port, clock=clock, rng=rng)
         self.kubeconfig = kubeconfig
         self._nodes = parse_nodes(nodes)
         self._connect = connect
+        self._storage_class = storage_class
         self._stages, self._clock, self._rng, self._controllers = stages, clock, rng, controllers
         self._group = asyncio.TaskGroup()
         self._task: asyncio.Task[None] | None = None
@@ -111,8 +122,10 @@ class LocalCluster:
 
     async def __aenter__(self) -> LocalCluster:
         await self.plane.start()
+        if self._storage_class and self.plane.is_new:
+            add_storage_class(self.plane.cluster)
         if self.kubeconfig is not None:
-            self.kubeconfig.write_bytes(kubeconfig(self.url))
+            self.kubeconfig.write_bytes(kubeconfig(self.url, self.config.tls))
         await self._group.__aenter__()
         started = asyncio.Event()
         run = run_controllers(
@@ -141,27 +154,41 @@ class LocalCluster:
             await self.plane.stop()
 
 
-def kubeconfig(url: str) -> bytes:
-    """A kubeconfig for a server that lets everybody in."""
+def kubeconfig(url: str, tls: TlsConfig | None = None) -> bytes:
+    """A kubeconfig for a server that lets everybody in, or whoever has the certificate of `tls`."""
+    cluster, user = {"server": url}, {}
+    if tls is not None and tls.ca_file:
+        cluster["certificate-authority"] = tls.ca_file
+        user = {"client-certificate": tls.cert_file, "client-key": tls.key_file}
     document = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "skedge", "cluster": {"server": url}}],
-        "users": [{"name": "skedge", "user": {}}],
+        "clusters": [{"name": "skedge", "cluster": cluster}],
+        "users": [{"name": "skedge", "user": user}],
         "contexts": [{"name": "skedge", "context": {"cluster": "skedge", "user": "skedge"}}],
         "current-context": "skedge",
     }
     return msgspec.yaml.encode(document)
 
 
-async def serve(port: int, nodes: str, stages: Stages, data_dir: Path | None, out: Path | None) -> None:
-    """Run a cluster until a signal; prints its address when it is ready."""
-    plane = ControlPlane(port, data_dir)
+async def serve(
+    port: int, nodes: str, stages: Stages, data_dir: Path | None, out: Path | None, tls_dir: Path | None = None
+) -> None:
+    """Run a cluster until a signal; prints its address when it is ready. `tls_dir`: with TLS and RBAC."""
+    connect: Callable[[str], ClientConfig] = ClientConfig
+    if tls_dir is None:
+        plane = ControlPlane(port, data_dir)
+    else:
+        serving = certificates(tls_dir, "127.0.0.1", time.time())
+        plane = ControlPlane(port, data_dir, tls=serving, access=Access({}))
+        ca, cert, key = (str(tls_dir / name) for name in ("ca.crt", "admin.crt", "admin.key"))
+        connect = functools.partial(ClientConfig, tls=TlsConfig(ca_file=ca, cert_file=cert, key_file=key))
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with LocalCluster(nodes=nodes, stages=stages, kubeconfig=out, plane=plane) as cluster:
+    local = LocalCluster(nodes=nodes, stages=stages, kubeconfig=out, plane=plane, connect=connect, storage_class=True)
+    async with local as cluster:
         print(f"ready {cluster.url}", flush=True)
         gc.freeze()
         await stop.wait()
@@ -175,11 +202,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--stages", type=Path, default=None, help="YAML file that says what fake nodes do, and when")
     parser.add_argument("--data-dir", type=Path, default=None, help="keep everything in this folder (default: memory)")
     parser.add_argument("--kubeconfig-out", type=Path, default=None, help="write a kubeconfig to this file")
+    text = "serve HTTPS with certificates from this folder (made there where they are missing) and evaluate RBAC"
+    parser.add_argument("--tls-dir", type=Path, default=None, help=text)
     options = parser.parse_args(arguments)
     gc.set_threshold(50_000, 20, 50)
     try:
         stages = load_stages(options.stages)
-        run = serve(options.port, options.nodes, stages, options.data_dir, options.kubeconfig_out)
+        out = options.kubeconfig_out
+        tls_dir = Path(os.path.abspath(options.tls_dir)) if options.tls_dir else None
+        run = serve(options.port, options.nodes, stages, options.data_dir, out, tls_dir)
         try:
             import uvloop
         except ImportError:

@@ -43,7 +43,7 @@ def keep(new: JSON, old: JSON) -> None:
         else:
             meta.pop(key, None)
     if "deletionTimestamp" in before:  # finalizers can only be taken away from a dying object
-        present = before.get("finalizers") or []
+        present = set(before.get("finalizers") or ())
         wanted = [f for f in meta.get("finalizers") or [] if f in present]
         if "finalizers" in meta:
             if wanted:
@@ -116,7 +116,8 @@ def validate_update(new: JSON, old: JSON) -> list[FieldError]:
         if new.get(key) != old.get(key):
             errors.append(invalid_value(f"metadata.{key}", new.get(key, ""), "field is immutable"))
     if "deletionTimestamp" in old:
-        added = [f for f in new.get("finalizers") or [] if f not in (old.get("finalizers") or [])]
+        present = set(old.get("finalizers") or ())
+        added = [f for f in new.get("finalizers") or [] if f not in present]
         if added:
             listed = ", ".join(f'"{f}"' for f in added)
             text = "no new finalizers can be added if the object is being deleted, found new finalizers "

@@ -13,7 +13,7 @@ from skedge.controlplane.normal import normal
 from skedge.controlplane.request import Target, apply_manager, dry_run, field_manager, field_validation, flag
 from skedge.controlplane.writing import (
     Body,
-    Written,
+    Write,
     check_kind,
     check_patched,
     create_applied,
@@ -24,12 +24,13 @@ from skedge.controlplane.writing import (
     to_storage,
     to_wire,
     unknown_in_patched,
+    written,
 )
 
 JSON = dict[str, Any]
 
 
-def patch(cluster: Cluster, target: Target, body: Body) -> Written:
+def patch(cluster: Cluster, target: Target, body: Body) -> Write:
     """Patch an object or its status."""
     kind = patch_kind(body.content_type)
     if kind == "apply":
@@ -50,7 +51,7 @@ def patch(cluster: Cluster, target: Target, body: Body) -> Written:
     check_patched(target, patched, stored)
     new = to_storage(resource, normal(patched, gvk(resource), resource.kind, resource.version))
     manager = field_manager(target, body.user_agent)
-    return Written(store_update(cluster, target, stored, new, manager, rehearsal))
+    return written(store_update(cluster, target, stored, new, manager, rehearsal))
 
 
 def read_patch(data: bytes) -> Any:
@@ -77,7 +78,7 @@ def apply_patch(kind: str, name: str, current: JSON, document: Any) -> JSON:
     return result
 
 
-def _apply(cluster: Cluster, target: Target, body: Body) -> Written:
+def _apply(cluster: Cluster, target: Target, body: Body) -> Write:
     resource = target.resource
     rehearsal = dry_run(target)
     manager = apply_manager(target)
@@ -118,8 +119,8 @@ def _apply(cluster: Cluster, target: Target, body: Body) -> Written:
         raise field_errors(e) from None
     new = to_storage(resource, normal(result, gvk(resource), resource.kind, resource.version))
     if stored is None:
-        return Written(create_applied(cluster, target, new, manager, rehearsal), 201)
-    return Written(store_update(cluster, target, stored, new, manager, rehearsal, tracked=True))
+        return written(create_applied(cluster, target, new, manager, rehearsal), 201)
+    return written(store_update(cluster, target, stored, new, manager, rehearsal, tracked=True))
 
 
 def _go_text(value: Any) -> str:

@@ -23,9 +23,10 @@ def canonical(text: str) -> str:
     return parse(text).canonical()
 
 
-def format_quantity(number: Fraction) -> str:
-    """A sum in canonical spelling, with decimal suffixes; finer than nano is rounded up."""
-    return Quantity(-(-number.numerator * 10**_NANO // number.denominator), -_NANO).canonical()
+def format_quantity(number: Fraction, like: str = "") -> str:
+    """A sum in canonical spelling, with the kind of suffixes of `like`; finer than nano is rounded up."""
+    form = parse(like).form if like else "SI"
+    return Quantity(-(-number.numerator * 10**_NANO // number.denominator), -_NANO, form=form).canonical()
 
 
 __all__ = ["BadQuantity", "canonical", "format_quantity", "value"]

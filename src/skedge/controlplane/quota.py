@@ -1,6 +1,6 @@
-"""Admission of quotas: a new object must fit into those of its namespace, and is charged to them.
+"""Admission of quotas: an object must fit into those of its namespace, and is charged to them.
 
-`plugin/pkg/admission/resourcequota/controller.go`; what pods count for stands in usage.py.
+`plugin/pkg/admission/resourcequota/controller.go`; what objects count for stands in usage.py.
 """
 
 from __future__ import annotations
@@ -14,22 +14,38 @@ from skedge.controlplane.kinds import Resource
 from skedge.controlplane.quantities import format_quantity
 from skedge.controlplane.quantities import value as quantity
 from skedge.controlplane.store import Stored
-from skedge.controlplane.usage import COUNTED_BY_NAME, Amounts, counted_by, facts_of, in_scope, is_scoped, pod_usage
+from skedge.controlplane.usage import (
+    CLAIM,
+    COUNTED_BY_NAME,
+    MEASURES,
+    POD,
+    SERVICE,
+    Amounts,
+    add,
+    counted_by,
+    in_scope,
+    measured,
+)
 
 JSON = dict[str, Any]
 
 _MUST_ASK = ("cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory")
-_ONE = Fraction(1)
+_CHARGED_FOR_CHANGES = (CLAIM, SERVICE)
+_NONE = Fraction(0)
 
 
-def admit(cluster: Cluster, resource: Resource, namespace: str, obj: JSON, rehearsal: bool) -> None:
-    """Refuse a new object that would exceed a quota of its namespace; else charge it."""
+def admit(
+    cluster: Cluster, resource: Resource, namespace: str, obj: JSON, rehearsal: bool, before: JSON | None = None
+) -> None:
+    """Refuse an object that would exceed a quota of its namespace, else charge what it has more than `before`."""
     quotas = cluster.collection("resourcequotas")
-    if not quotas.objects:
+    if not quotas.objects or (before is not None and resource.storage not in _CHARGED_FOR_CHANGES):
         return
-    is_pod = resource.storage == "pods"
-    asked = {**(pod_usage(obj["spec"]) if is_pod else {}), **dict.fromkeys(count_names(resource), _ONE)}
-    facts = facts_of(obj["spec"]) if is_pod else None
+    facts, asked = _asked(resource, obj)
+    if before is not None:
+        add(asked, _asked(resource, before)[1], -1)
+        asked = {name: amount for name, amount in asked.items() if amount > 0}
+    is_pod = resource.storage == POD
 
     def refused(quota: JSON, why: str) -> ApiError:
         name = quota["metadata"]["name"]
@@ -39,26 +55,19 @@ def admit(cluster: Cluster, resource: Resource, namespace: str, obj: JSON, rehea
     for stored in [each for each in quotas.objects.values() if each.namespace == namespace]:
         quota = stored.load()
         hard: dict[str, str] = (quota.get("spec") or {}).get("hard") or {}
-        if not (hard.keys() & asked.keys() or (is_pod and hard.keys() & set(_MUST_ASK))):
-            continue
-        if not in_scope(quota, facts) if facts is not None else is_scoped(quota):
+        if not (hard.keys() & asked.keys() or (is_pod and hard.keys() & set(_MUST_ASK))) or not in_scope(quota, facts):
             continue
         if is_pod and (missing := _missing(obj["spec"], hard)):
             raise refused(quota, f"failed quota: {{}}: must specify {missing}")
-        used = _used(cluster, namespace, quota, hard, resource if not is_pod else None)
-        over = sorted(
-            name
-            for name, limit in hard.items()
-            if asked.get(name) and used.get(name, Fraction(0)) + asked[name] > quantity(limit)
-        )
+        used = _used(cluster, namespace, quota, hard, resource)
+        wanted = sorted(name for name in hard if asked.get(name))
+        over = [name for name in wanted if used.get(name, _NONE) + asked[name] > quantity(hard[name])]
         if over:
-            requested, present = _listed(over, asked), _listed(over, used)
+            requested, present = _listed(over, asked, hard), _listed(over, used, hard)
             limited = ",".join(f"{name}={hard[name]}" for name in over)
             raise refused(quota, f"exceeded quota: {{}}, requested: {requested}, used: {present}, limited: {limited}")
-        now = {
-            name: used.get(name, Fraction(0)) + asked.get(name, Fraction(0)) for name in hard if counted_by(name) != ""
-        }
-        status = {"hard": hard, "used": {name: format_quantity(amount) for name, amount in now.items()}}
+        now = {name: used.get(name, _NONE) + asked.get(name, _NONE) for name in hard if counted_by(name)}
+        status = {"hard": hard, "used": {name: format_quantity(amount, hard[name]) for name, amount in now.items()}}
         if quota.get("status") != status:
             charged.append((stored, {**quota, "status": status}))
     if not rehearsal:
@@ -66,17 +75,22 @@ def admit(cluster: Cluster, resource: Resource, namespace: str, obj: JSON, rehea
             quotas.replace(stored, quota)
 
 
-def _used(cluster: Cluster, namespace: str, quota: JSON, hard: JSON, resource: Resource | None) -> Amounts:
+def _asked(resource: Resource, obj: JSON) -> tuple[Any, Amounts]:
+    """What scopes ask of an object, and what it counts for."""
+    if resource.storage in MEASURES:
+        return measured(resource.storage, obj)
+    return None, dict.fromkeys(count_names(resource), Fraction(1))
+
+
+def _used(cluster: Cluster, namespace: str, quota: JSON, hard: JSON, resource: Resource) -> Amounts:
     """What is used of a quota; the numbers of kinds other than the one at hand are taken from its status."""
     used = {name: quantity(text) for name, text in ((quota.get("status") or {}).get("used") or {}).items()}
-    if resource is None:
-        sums = cluster.pod_usage.of(namespace, quota)
-        used |= {name: sums.get(name, Fraction(0)) for name in hard if counted_by(name) is None}
-    else:
-        objects = cluster.collection(resource.storage).objects.values()
-        count = Fraction(sum(1 for each in objects if each.namespace == namespace))
-        used |= dict.fromkeys(count_names(resource), count)
-    return used
+    if resource.storage in MEASURES:
+        sums = cluster.usage[resource.storage].of(namespace, quota)
+        return used | {name: sums.get(name, _NONE) for name in hard if counted_by(name) == resource.storage}
+    objects = cluster.collection(resource.storage).objects.values()
+    count = Fraction(sum(1 for each in objects if each.namespace == namespace))
+    return used | dict.fromkeys(count_names(resource), count)
 
 
 def count_names(resource: Resource) -> list[str]:
@@ -87,8 +101,8 @@ def count_names(resource: Resource) -> list[str]:
     return names
 
 
-def _listed(names: list[str], amounts: Amounts) -> str:
-    return ",".join(f"{name}={format_quantity(amounts.get(name, Fraction(0)))}" for name in names)
+def _listed(names: list[str], amounts: Amounts, hard: dict[str, str]) -> str:
+    return ",".join(f"{name}={format_quantity(amounts.get(name, _NONE), hard[name])}" for name in names)
 
 
 def _missing(spec: JSON, hard: JSON) -> str:

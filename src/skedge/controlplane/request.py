@@ -24,7 +24,7 @@ from skedge.controlplane.errors import (
 )
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get", "HEAD": "get", "DELETE": "delete"}
-_TRUE = frozenset(["1", "t", "T", "true", "TRUE", "True"])
+TRUE = frozenset(["1", "t", "T", "true", "TRUE", "True"])
 _FALSE = frozenset(["0", "f", "F", "false", "FALSE", "False"])
 
 
@@ -119,7 +119,7 @@ def _flag(query: Mapping[str, str], key: str) -> bool:
     value = query.get(key)
     if value is None:
         return False
-    if value == "" or value in _TRUE:
+    if value == "" or value in TRUE:
         return True
     if value in _FALSE:
         return False

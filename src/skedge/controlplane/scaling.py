@@ -73,5 +73,5 @@ def set_scale(cluster: Cluster, target: Target, body: Body) -> JSON:
     obj = stored.load()
     obj["spec"]["replicas"] = replicas
     manager = field_manager(target, body.user_agent)
-    done = store_update(cluster, target, stored, obj, manager, dry_run(target), subresource="scale")
+    done = store_update(cluster, target, stored, obj, manager, dry_run(target), subresource="scale")()
     return scale_of(done)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import HttpProcessingError
@@ -17,7 +19,7 @@ from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
 from skedge.clock import Clock, RealClock
-from skedge.controlplane import bootstrap, discovery, kinds, normal
+from skedge.controlplane import bootstrap, discovery, documents, kinds, normal
 from skedge.controlplane.access import Access, User
 from skedge.controlplane.api import Answer, Api
 from skedge.controlplane.cluster import Cluster
@@ -26,7 +28,7 @@ from skedge.controlplane.errors import ApiError, bad_request, no_such_resource
 from skedge.controlplane.journal import SqliteJournal
 from skedge.controlplane.negotiate import Shape, accept, load_yaml, unreadable
 from skedge.controlplane.reading import selection
-from skedge.controlplane.request import Target, list_options, parse, split
+from skedge.controlplane.request import TRUE, Target, list_options, parse, split
 from skedge.controlplane.store import Journal, Store, encode
 from skedge.controlplane.tls import ServerTLS
 from skedge.controlplane.views import View
@@ -73,7 +75,10 @@ class ControlPlane:
         self.access = access or Access.open()
         self.access.attach(self.cluster)
         self._api = Api(self.cluster, self.access)
+        self.is_new = True  # nothing was read back from a journal
         self._watches = Watches()
+        # one thread each: more would leave the loop less of the interpreter
+        self._beside, self._answers = ThreadPoolExecutor(1, "long-bodies"), ThreadPoolExecutor(1, "long-answers")
         self._runner: web.ServerRunner | None = None
         self._durable: asyncio.Future[None] | None = None
         self._flush_scheduled = False
@@ -90,6 +95,7 @@ class ControlPlane:
         loop = asyncio.get_running_loop()
         if self._journal is not None:
             self._journal.restore(self.store)
+        self.is_new = not self.store.collection("namespaces").objects
         self.store.on_dirty = lambda: self._schedule_flush(loop)
         bootstrap.ensure(self.cluster, rbac=self.access.enforced)
         self.store.flush()
@@ -109,6 +115,8 @@ class ControlPlane:
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
+        for executor in (self._beside, self._answers):
+            executor.shutdown(wait=False, cancel_futures=True)
         self.store.flush()
         if self._journal is not None:
             self._journal.close()
@@ -142,9 +150,9 @@ class ControlPlane:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
-            return await self._dispatch(request)
+            return _pretty(request, await self._dispatch(request))
         except ApiError as e:
-            return _failure(e)
+            return _pretty(request, _failure(e))
         except ConnectionError:
             return web.Response(status=499)  # the client is gone: there is nobody to answer, and nothing to report
         except (asyncio.CancelledError, web.HTTPException):
@@ -188,17 +196,29 @@ class ControlPlane:
             content_type = headers.get("Content-Type", JSON_TYPE)
             data = await _read(request)
             if len(data) > _LONG_YAML and "yaml" in content_type:
-                data = await _as_json(data, content_type, target)
+                data = await self._as_json(data, content_type, target)
             body = Body(data, content_type, headers.get("User-Agent", ""))
         if verb == "deletecollection":
             page = await self._api.delete_collection(target, body)
             if self._durable is not None:
                 await self._durable
-            return await send_list(request, self._view(target, shape), page, shape)
-        answer = self._api.answer(target, body, user)
+            return await send_list(request, self._view(target, shape), page, shape, self._answers)
+        if self._api.is_long(target, body):
+            answer = await self._api.answer_beside(target, body, self._beside)
+        else:
+            answer = self._api.answer(target, body, user)
         if verb != "get" and self._durable is not None:
             await self._durable
         return await self._respond(request, target, answer, shape)
+
+    async def _as_json(self, data: bytes, content_type: str, target: Target) -> bytes:
+        """A long YAML body as JSON (which is YAML), parsed beside the loop: that takes seconds a megabyte."""
+        try:
+            return encode(await asyncio.get_running_loop().run_in_executor(self._beside, load_yaml, data))
+        except ValueError as error:
+            if "apply-patch" in content_type:
+                raise bad_request(f"error decoding YAML: {error}") from None
+            raise unreadable(data, target.resource.kind, error) from None
 
     async def _respond(
         self, request: web.BaseRequest, target: Target, answer: Answer, shape: Shape
@@ -212,7 +232,7 @@ class ControlPlane:
         if answer.content_type != JSON_TYPE:
             return web.Response(body=data, status=answer.code, headers={**HEADERS, "Content-Type": answer.content_type})
         if shape.yaml:
-            return await send_yaml(data, answer.code)
+            return await send_yaml(data, answer.code, self._answers)
         response = web.Response(status=answer.code, headers=HEADERS)
         _warn(response, target)
         return await send(request, response, [data])
@@ -223,7 +243,7 @@ class ControlPlane:
         self.store.flush()
         options = list_options(target, self.store.revision)
         page = await self._api.page(target, options)
-        return await send_list(request, self._view(target, shape), page, shape)
+        return await send_list(request, self._view(target, shape), page, shape, self._answers)
 
     def _view(self, target: Target, shape: Shape) -> View:
         return View(target.resource, shape, self.cluster.clock.now, target.query.get("includeObject", ""))
@@ -267,7 +287,7 @@ class ControlPlane:
                 405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {}
             )
         if root == "openapi":
-            return self._openapi(request, segments[1:])
+            return documents.openapi(request, segments[1:], query)
         body = self._discovery(request, segments)
         if body is None:
             headers = {"Cache-Control": "no-cache, private"}
@@ -312,22 +332,6 @@ class ControlPlane:
                 )
         return None if data is None else web.Response(body=data, headers=HEADERS)
 
-    def _openapi(self, request: web.BaseRequest, rest: list[str]) -> web.StreamResponse:
-        from skedge.controlplane import fields
-
-        headers = {"Vary": "Accept", "Content-Type": JSON_TYPE}
-        if rest == ["v2"]:
-            return web.Response(body=fields.openapi_v2(), headers=headers)
-        if rest == ["v3"]:
-            return web.Response(body=encode(fields.openapi_v3_index()), headers=HEADERS)
-        if rest[:1] == ["v3"]:
-            try:
-                version = "/".join(rest[2:])  # v1 of api/v1, apps/v1 of apis/apps/v1
-                return web.Response(body=fields.openapi_v3(version), headers=headers)
-            except KeyError:
-                pass
-        return web.Response(status=404, text="404 page not found\n", headers={"Cache-Control": "no-cache, private"})
-
 
 def _served(segments: list[str]) -> bool:
     """Whether the path begins with a group version of this server."""
@@ -357,16 +361,6 @@ async def _read(request: web.BaseRequest) -> bytes:
         raise ApiError(413, "RequestEntityTooLarge", text) from None
 
 
-async def _as_json(data: bytes, content_type: str, target: Target) -> bytes:
-    """A long YAML body as JSON (which is YAML), parsed off the loop: that takes seconds a megabyte."""
-    try:
-        return encode(await asyncio.to_thread(load_yaml, data))
-    except ValueError as error:
-        if "apply-patch" in content_type:
-            raise bad_request(f"error decoding YAML: {error}") from None
-        raise unreadable(data, target.resource.kind, error) from None
-
-
 class _NoTracebacks(logging.Filter):
     """Takes tracebacks and long quotations off what the HTTP library says about requests that are none."""
 
@@ -378,6 +372,24 @@ class _NoTracebacks(logging.Filter):
             record.msg, record.args = f"{record.getMessage()}: {error!r}"[:500], ()
             record.exc_info = None
         return True
+
+
+_PEOPLE = ("curl", "Wget", "Mozilla/5.0")
+"""How the user agents begin that show answers to people."""
+
+
+def _pretty(request: web.BaseRequest, response: web.StreamResponse) -> web.StreamResponse:
+    """Indented, if a JSON answer is to be read by people; long ones are not."""
+    asked = split(request.raw_path)[1].get("pretty", "") if "pretty" in request.raw_path else ""
+    if not asked and not request.headers.get("User-Agent", "").startswith(_PEOPLE):
+        return response  # nearly always: this is done for every request
+    if asked and asked not in TRUE:
+        return response
+    if isinstance(response, web.Response) and not response.prepared and response.content_type == JSON_TYPE:
+        body = response.body
+        if isinstance(body, bytes) and body and "Content-Encoding" not in response.headers:
+            response.body = msgspec.json.format(body, indent=2)
+    return response
 
 
 _http_log = logging.getLogger(f"{log.name}.http")

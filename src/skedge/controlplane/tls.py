@@ -35,6 +35,15 @@ class ServerTLS:
         return context
 
 
+def certificates(directory: Path, host: str, now: float) -> ServerTLS:
+    """A server's certificate from a directory, where everything is made that is missing: the certificates of an
+    authority, of the server on `host`, and of an administrator (`admin.crt`, `admin.key`)."""
+    authority = Authority(directory, now)
+    if not (directory / "admin.crt").exists():
+        authority.client("admin", ["system:masters"])
+    return authority.serving(sorted({host, "127.0.0.1", "localhost"}))
+
+
 class Authority:
     """A certificate authority in a directory: `ca.crt`, `ca.key`, and what it issued. Made when it is not there."""
 

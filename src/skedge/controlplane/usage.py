@@ -1,13 +1,14 @@
-"""What pods count for in quotas, and sums of it by namespace.
+"""What objects count for in quotas, and sums of it by namespace.
 
-Pods are charged for their requests and limits, and by number. The sums are kept up to date from the history of writes,
-so that a new pod costs the same whether it is the tenth or the ten thousandth.
-`pkg/quota/v1/evaluator/core/pods.go`, `staging/src/k8s.io/component-helpers/resource/helpers.go`.
+Pods are charged for their requests and limits, claims for storage, services for ports, resource claims for devices, and
+everything by number. The sums are kept up to date from the history of writes, so that a new pod costs the same whether
+it is the tenth or the ten thousandth.
+`pkg/quota/v1/evaluator/core`, `staging/src/k8s.io/component-helpers/resource/helpers.go`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -29,6 +30,15 @@ COUNTED_BY_NAME = (
     "services",
 )
 """Core resources that quotas count by their mere names."""
+_OF_STORAGE_CLASS = ".storageclass.storage.k8s.io/"
+_OF_DEVICE_CLASS = ".deviceclass.resource.k8s.io/devices"
+_ALL_DEVICES = 32  # the most that a request for all devices can be given
+POD, CLAIM, SERVICE, RESOURCE_CLAIM = (
+    "pods",
+    "persistentvolumeclaims",
+    "services",
+    "resourceclaims.resource.k8s.io",
+)
 
 
 class Facts(NamedTuple):
@@ -40,8 +50,8 @@ class Facts(NamedTuple):
     crosses_namespaces: bool
 
 
-class _Pod(NamedTuple):
-    facts: Facts
+class _Counted(NamedTuple):
+    facts: Facts | None
     amounts: Amounts
 
 
@@ -73,15 +83,15 @@ def pod_usage(spec: JSON, phase: str = "") -> Amounts:
     if phase in ("Succeeded", "Failed"):
         return usage
     usage["pods"] = _ONE
-    for name, amount in _total(spec, "requests").items():
+    for name, amount in pod_total(spec, "requests").items():
         usage[f"requests.{name}"] = amount
         if name in _SHORT or name.startswith("hugepages-"):
             usage[name] = amount
-    usage |= {f"limits.{name}": amount for name, amount in _total(spec, "limits").items() if name in _SHORT}
+    usage |= {f"limits.{name}": amount for name, amount in pod_total(spec, "limits").items() if name in _SHORT}
     return usage
 
 
-def _total(spec: JSON, kind: str) -> Amounts:
+def pod_total(spec: JSON, kind: str) -> Amounts:
     """Requests or limits of a pod: containers and sidecars together, or the largest step of the start-up."""
     totals: Amounts = {}
     for container in spec.get("containers") or ():
@@ -118,18 +128,70 @@ def add(totals: Amounts, amounts: Amounts, sign: int = 1) -> None:
         totals[name] = totals.get(name, Fraction(0)) + sign * amount
 
 
-def counted_by(name: str) -> str | None:
-    """The resource (`deployments.apps`) whose objects a name in a quota counts; None where it is about pods, "" where
-    it is about nothing known."""
+def _of_pod(pod: JSON) -> Amounts:
+    return pod_usage(pod["spec"], (pod.get("status") or {}).get("phase", ""))
+
+
+def _of_claim(claim: JSON) -> Amounts:
+    spec, allocated = claim["spec"], (claim.get("status") or {}).get("allocatedResources") or {}
+    asked = {**((spec.get("resources") or {}).get("requests") or {})}
+    storage = max(quantity(asked.get("storage", "0")), quantity(allocated.get("storage", "0")))
+    amounts: Amounts = {"count/persistentvolumeclaims": _ONE, CLAIM: _ONE, "requests.storage": storage}
+    name = spec.get("storageClassName")
+    if name:
+        amounts[f"{name}{_OF_STORAGE_CLASS}{CLAIM}"] = _ONE
+        amounts[f"{name}{_OF_STORAGE_CLASS}requests.storage"] = storage
+    return amounts
+
+
+def _of_service(service: JSON) -> Amounts:
+    spec = service["spec"]
+    amounts: Amounts = {"count/services": _ONE, SERVICE: _ONE}
+    kind, ports = spec.get("type"), Fraction(len(spec.get("ports") or ()))
+    if kind == "LoadBalancer":
+        amounts["services.loadbalancers"] = _ONE
+    if kind == "NodePort" or (kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not False):
+        amounts["services.nodeports"] = ports
+    return amounts
+
+
+def _of_resource_claim(claim: JSON) -> Amounts:
+    amounts: Amounts = {f"count/{RESOURCE_CLAIM}": _ONE}
+    for request in ((claim["spec"].get("devices") or {}).get("requests")) or ():
+        largest: Amounts = {}
+        for each in [request.get("exactly") or {}, *(request.get("firstAvailable") or ())]:
+            if name := each.get("deviceClassName"):
+                count = _ALL_DEVICES if each.get("allocationMode") == "All" else each.get("count", 1)
+                largest[name] = max(largest.get(name, Fraction(0)), Fraction(count))
+        add(amounts, {f"{name}{_OF_DEVICE_CLASS}": count for name, count in largest.items()})
+    return amounts
+
+
+MEASURES: dict[str, Callable[[JSON], Amounts]] = {
+    POD: _of_pod,
+    CLAIM: _of_claim,
+    SERVICE: _of_service,
+    RESOURCE_CLAIM: _of_resource_claim,
+}
+"""What an object counts for, under the names quotas use, where it is more than one of its kind."""
+
+
+def counted_by(name: str) -> str:
+    """The resource (`deployments.apps`) whose objects a name in a quota is about; "" where that is nothing known."""
     if name.startswith("count/"):
-        return None if name == "count/pods" else name.removeprefix("count/")
+        return name.removeprefix("count/")
     if name in COUNTED_BY_NAME:
         return name
+    if name == "requests.storage" or name.endswith((f"{_OF_STORAGE_CLASS}requests.storage", _OF_STORAGE_CLASS + CLAIM)):
+        return CLAIM
+    if name in ("services.loadbalancers", "services.nodeports"):
+        return SERVICE
+    if name.endswith(_OF_DEVICE_CLASS):
+        return RESOURCE_CLAIM
     kind, _, plain = name.rpartition(".")
     if name == "pods" or name in _SHORT or name.startswith("hugepages-") or (kind == "limits" and plain in _SHORT):
-        return None
-    is_request = name.startswith("requests.") and name != "requests.storage" and "storageclass.storage" not in name
-    return None if is_request else ""
+        return POD
+    return POD if name.startswith("requests.") else ""
 
 
 # --- which pods a quota is about ------------------------------------------------------------------------------------
@@ -141,8 +203,10 @@ def is_scoped(quota: JSON) -> bool:
     return bool(spec.get("scopes") or (spec.get("scopeSelector") or {}).get("matchExpressions"))
 
 
-def in_scope(quota: JSON, facts: Facts) -> bool:
-    """Whether a quota is about a pod of these facts."""
+def in_scope(quota: JSON, facts: Facts | None) -> bool:
+    """Whether a quota is about a pod of these facts, or about an object that has none."""
+    if facts is None:
+        return not is_scoped(quota)
     spec = quota.get("spec") or {}
     terms: list[tuple[str, str, list[str]]] = [(scope, "Exists", []) for scope in spec.get("scopes") or ()]
     terms += [
@@ -172,21 +236,26 @@ def _satisfied(facts: Facts, scope: str, operator: str, values: list[str]) -> bo
     }.get(scope, False)
 
 
-class Usage:
-    """Sums over the pods of namespaces: at first from all pods, then by what was written since."""
+def measured(storage: str, obj: JSON) -> tuple[Facts | None, Amounts]:
+    """What scopes ask of an object, if anything, and what it counts for."""
+    return (facts_of(obj["spec"]) if storage == POD else None), MEASURES[storage](obj)
 
-    def __init__(self, pods: Collection) -> None:
-        self._pods = pods
+
+class Usage:
+    """Sums over the objects of namespaces: at first from all of a kind, then by what was written since."""
+
+    def __init__(self, objects: Collection) -> None:
+        self._objects = objects
         self._revision = 0
-        self._sums: dict[str, dict[Facts, Amounts]] = {}
-        self._counted: dict[str, _Pod] = {}
+        self._sums: dict[str, dict[Facts | None, Amounts]] = {}
+        self._counted: dict[str, _Counted] = {}
 
     def of(self, namespace: str, quota: JSON) -> Amounts:
-        """What the pods of a namespace that a quota is about count for together."""
+        """What the objects of a namespace that a quota is about count for together."""
         self._catch_up()
         if namespace not in self._sums:
             self._sums[namespace] = {}
-            for stored in self._pods.objects.values():
+            for stored in self._objects.objects.values():
                 if stored.namespace == namespace:
                     self._count(stored)
         total: Amounts = {}
@@ -197,7 +266,7 @@ class Usage:
 
     def _catch_up(self) -> None:
         try:
-            changes = self._pods.since(self._revision) if self._sums else []
+            changes = self._objects.since(self._revision) if self._sums else []
         except Compacted:
             changes = []
             self._sums.clear()
@@ -207,11 +276,10 @@ class Usage:
                 self._discount(change.current.key)
                 if change.type != DELETED:
                     self._count(change.current)
-        self._revision = self._pods.revision
+        self._revision = self._objects.revision
 
     def _count(self, stored: Stored) -> None:
-        pod = stored.load()
-        counted = _Pod(facts_of(pod["spec"]), pod_usage(pod["spec"], (pod.get("status") or {}).get("phase", "")))
+        counted = _Counted(*measured(self._objects.storage, stored.load()))
         self._counted[stored.key] = counted
         add(self._sums[stored.namespace].setdefault(counted.facts, {}), counted.amounts)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from skedge.controlplane.delivery import length, slices
 from skedge.controlplane.errors import expired
 from skedge.controlplane.store import Change, Collection, Compacted, Selection, Store, encode
 from skedge.controlplane.views import View
@@ -163,8 +164,7 @@ class Watch:
             found, _, cursor = self._collection.scan(self._selection, cursor, _SCAN, revision, _BUDGET)
             if len(found) == _SCAN:
                 cursor = found[-1].key
-            for i in range(0, len(found), _SLICE):
-                some = found[i : i + _SLICE]
+            for some in slices(found, _SLICE, length):
                 await response.write(b"".join([self._view.line("ADDED", stored) for stored in some]))
                 await asyncio.sleep(0)
             if not found:
@@ -172,8 +172,8 @@ class Watch:
 
     async def _past(self, response: web.StreamResponse, changes: list[Change]) -> None:
         """The changes since the watcher's revision."""
-        for i in range(0, len(changes), _SLICE):
-            found = [self._view.change_line(change, self._selection) for change in changes[i : i + _SLICE]]
+        for some in slices(changes, _SLICE, lambda change: length(change.current)):
+            found = [self._view.change_line(change, self._selection) for change in some]
             data = b"".join([line for line in found if line is not None])
             if data:
                 await response.write(data)

@@ -1,7 +1,9 @@
 """create, update and patch of any kind, and of its status.
 
 Every write takes the same road: read the body, bring it to the server's form, let field ownership, admission and the
-kind's strategy work on it, validate, store. `staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update}.go`,
+kind's strategy work on it, validate, store. All but the last step only reads: `create`, `update` and `patching.patch`
+return that step, so that the others may be taken in a thread where they are long.
+`staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update}.go`,
 `pkg/registry/generic/registry/store.go`.
 """
 
@@ -30,7 +32,7 @@ from skedge.controlplane.kinds import BY_STORAGE, Resource
 from skedge.controlplane.negotiate import read_object
 from skedge.controlplane.normal import normal
 from skedge.controlplane.request import Target, dry_run, field_manager, field_validation
-from skedge.controlplane.store import Stored
+from skedge.controlplane.store import Stored, encode
 from skedge.controlplane.strategies.base import Strategy, spec_of
 from skedge.controlplane.strategies.registry import strategy
 
@@ -40,6 +42,8 @@ JSON = dict[str, Any]
 _CONDITIONAL = ("leases.coordination.k8s.io", "poddisruptionbudgets.policy", "csinodes.storage.k8s.io")
 _STORAGE_KEYS = {"nodes": "minions", "services": "services/specs", "endpoints": "services/endpoints"}
 _NAME_TRIES = 8
+OBJECT_LIMIT = 3 << 20
+"""Bytes of an object as JSON. The store behind kube-apiserver takes 1.5 MiB of protocol buffers, about half as many."""
 
 
 @dataclass(slots=True)
@@ -48,6 +52,15 @@ class Written:
 
     stored: Stored
     code: int = 200
+
+
+Store = Callable[[], Stored]
+"""The last step of a write. Raises Overtaken."""
+Write = Callable[[], Written]
+
+
+class Overtaken(Exception):
+    """The object changed while a write to it was prepared: it has to be prepared again."""
 
 
 @dataclass(slots=True)
@@ -89,7 +102,8 @@ def decode_body(target: Target, body: Body) -> JSON:
     if mode != "Ignore":
         unknown = fields.unknown_fields(gvk(resource), obj)
         if "json" in body.content_type:
-            unknown += fields.duplicate_fields(body.data, gvk(resource)) if body.data.count(b'"') else []
+            twice = fields.duplicate_fields(body.data, gvk(resource)) if body.data.count(b'"') else []
+            unknown = fields.strict_errors(gvk(resource), body.data) if unknown and twice else unknown + twice
         if unknown and mode == "Strict":
             problem = f"strict decoding error: {', '.join(unknown)}"
             raise bad_request(
@@ -120,7 +134,7 @@ def to_wire(resource: Resource, stored: Stored) -> JSON:
 # --- create ---------------------------------------------------------------------------------------------------------
 
 
-def create(cluster: Cluster, target: Target, body: Body) -> Written:
+def create(cluster: Cluster, target: Target, body: Body) -> Write:
     """POST of a new object."""
     rehearsal = dry_run(target)
     obj = decode_body(target, body)
@@ -135,10 +149,15 @@ def create(cluster: Cluster, target: Target, body: Body) -> Written:
     if target.name and meta.get("name") not in (None, target.name):
         raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({target.name})")
     manager = field_manager(target, body.user_agent)
-    return Written(_create(cluster, target, obj, manager, rehearsal, tracked=False), 201)
+    return written(_create(cluster, target, obj, manager, rehearsal, tracked=False), 201)
 
 
-def _create(cluster: Cluster, target: Target, obj: JSON, manager: str, rehearsal: bool, *, tracked: bool) -> Stored:
+def written(store: Store, code: int = 200) -> Write:
+    """A last step with the code of its answer."""
+    return lambda: Written(store(), code)
+
+
+def _create(cluster: Cluster, target: Target, obj: JSON, manager: str, rehearsal: bool, *, tracked: bool) -> Store:
     """The road of a new object. `tracked`: its managedFields are there already (apply)."""
     resource, namespace = target.resource, target.namespace if target.resource.namespaced else ""
     kind = strategy(resource.storage)
@@ -171,10 +190,20 @@ def _create(cluster: Cluster, target: Target, obj: JSON, manager: str, rehearsal
     errors += kind.validate_as(resource.group, obj) + kind.validate(obj)
     if errors:
         raise _invalid(resource, meta.get("name", ""), errors)
-    if _key(meta, namespace) in collection.objects:
-        raise already_exists(resource.plural, resource.group, meta["name"])
-    quota.admit(cluster, resource, namespace, obj, rehearsal)
-    return collection.build(obj, None) if rehearsal else collection.create(obj)
+    _refuse_huge(obj)
+
+    def store() -> Stored:
+        if _key(meta, namespace) in collection.objects:
+            raise Overtaken if tracked else already_exists(resource.plural, resource.group, meta["name"])
+        quota.admit(cluster, resource, namespace, obj, rehearsal)
+        return collection.build(obj, None) if rehearsal else collection.create(obj)
+
+    return store
+
+
+def _refuse_huge(obj: JSON) -> None:
+    if len(encode(obj)) > OBJECT_LIMIT:
+        raise ApiError(500, "", "etcdserver: request is too large")
 
 
 def _invalid(resource: Resource, name: str, errors: list[FieldError]) -> ApiError:
@@ -189,7 +218,7 @@ def _key(meta: JSON, namespace: str) -> str:
 # --- update ---------------------------------------------------------------------------------------------------------
 
 
-def update(cluster: Cluster, target: Target, body: Body) -> Written:
+def update(cluster: Cluster, target: Target, body: Body) -> Write:
     """PUT of an object or its status."""
     rehearsal = dry_run(target)
     obj = decode_body(target, body)
@@ -199,12 +228,12 @@ def update(cluster: Cluster, target: Target, body: Body) -> Written:
     stored = cluster.collection(resource.storage).objects.get(target.key)
     if stored is None:
         if strategy(resource.storage).update_creates and target.subresource is None and not meta.get("uid"):
-            return Written(_create(cluster, target, obj, manager, rehearsal, tracked=False), 201)
+            return written(_create(cluster, target, obj, manager, rehearsal, tracked=False), 201)
         raise not_found(resource.plural, resource.group, target.name)
     if meta.get("uid") and meta["uid"] != stored.uid:
         raise _uid_mismatch(target, meta["uid"], stored)
     _check_version(target, meta, stored)
-    return Written(store_update(cluster, target, stored, obj, manager, rehearsal))
+    return written(store_update(cluster, target, stored, obj, manager, rehearsal))
 
 
 def _check_name(target: Target, meta: JSON) -> None:
@@ -249,8 +278,8 @@ def store_update(
     *,
     tracked: bool = False,
     subresource: str | None = None,
-) -> Stored:
-    """The road of a changed object, `new` being the caller's own. Returns what is stored then (or would be)."""
+) -> Store:
+    """The road of a changed object, `new` being the caller's own. Its end is what is stored (or would be)."""
     resource = target.resource
     kind = strategy(resource.storage)
     collection = cluster.collection(resource.storage)
@@ -277,15 +306,24 @@ def store_update(
     if errors:
         raise _invalid(resource, target.name, errors)
     new["metadata"]["resourceVersion"] = str(stored.revision)
-    if rehearsal:
-        return collection.build(new, stored.revision)
-    if _is_over(new, old, kind):
-        final = collection.build(new, stored.revision)
-        collection.remove(stored, new)
-        return final
-    if fields.same_but_times(old, new):
-        return stored
-    return collection.replace(stored, new)
+    _refuse_huge(new)
+    is_over = _is_over(new, old, kind)
+    unchanged = not is_over and fields.same_but_times(old, new)
+
+    def store() -> Stored:
+        if collection.objects.get(stored.key) is not stored:
+            raise Overtaken
+        if not sub and "deletionTimestamp" not in new["metadata"]:
+            quota.admit(cluster, resource, stored.namespace, new, rehearsal, old)
+        if rehearsal:
+            return collection.build(new, stored.revision)
+        if is_over:
+            final = collection.build(new, stored.revision)
+            collection.remove(stored, new)
+            return final
+        return stored if unchanged else collection.replace(stored, new)
+
+    return store
 
 
 def _only_status(new: JSON, old: JSON, resource: Resource) -> None:
@@ -378,6 +416,6 @@ def check_patched(target: Target, patched: JSON, stored: Stored) -> None:
         raise invalid(target.resource.kind, target.group, target.name, errors)
 
 
-def create_applied(cluster: Cluster, target: Target, obj: JSON, manager: str, rehearsal: bool) -> Stored:
-    """Store a new object that an apply patch described; it carries its managedFields."""
+def create_applied(cluster: Cluster, target: Target, obj: JSON, manager: str, rehearsal: bool) -> Store:
+    """The road of a new object that an apply patch described; it carries its managedFields."""
     return _create(cluster, target, obj, manager, rehearsal, tracked=True)

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from plane import PODS, Client, node, pod, running
+from plane import MERGE, PODS, Client, node, pod, running
 from skedge.controlplane.access import Access, User
 from skedge.controlplane.server import ControlPlane
 from skedge.controlplane.tls import Authority
@@ -153,3 +153,85 @@ async def test_client_certificates(tmp_path: Path) -> None:
     again = Authority(tmp_path, time.time())
     assert again.ca_cert.read_bytes() == authority.ca_cert.read_bytes()
     assert (tmp_path / "ca.key").stat().st_mode & 0o777 == 0o600
+
+
+async def test_who_may_act_as_somebody_else() -> None:
+    async with running(access=Access(TOKENS)) as c:
+        await _as(c, "root", "POST", PODS, pod("a"))
+
+        async def who(token: str, **headers: str) -> tuple[int, Any]:
+            path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+            code, answer = await c.send("POST", path, {}, Authorization=f"Bearer {token}", **headers)
+            return code, answer["status"]["userInfo"] if code == 201 else answer["message"]
+
+        jane = {"Impersonate-User": "jane", "Impersonate-Uid": "7", "Impersonate-Extra-Acme%2FTeam": "x"}
+        groups = ["system:authenticated"]
+        wanted = {"username": "jane", "uid": "7", "groups": groups, "extra": {"acme/team": ["x"]}}
+        assert await who("root", **jane) == (201, wanted)
+        account = {"Impersonate-User": "system:serviceaccount:ns:robot"}
+        groups = ["system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"]
+        assert (await who("root", **account))[1]["groups"] == groups
+        nobody = {"Impersonate-User": "system:anonymous"}
+        assert (await who("root", **{**nobody, "Impersonate-Group": "system:unauthenticated"}))[0] == 403
+        assert (await who("root", **{"Impersonate-Group": "g"}))[0] == 500
+        code, answer = await c.send("DELETE", f"{PODS}/a", Authorization="Bearer root", **{"Impersonate-User": "jane"})
+        assert (code, answer["message"].startswith('pods "a" is forbidden: User "jane" cannot delete')) == (403, True)
+        why = 'cannot impersonate resource "users" in API group "" at the cluster scope'
+        assert await who("jane", **{"Impersonate-User": "bob"}) == (
+            403,
+            f'users "bob" is forbidden: User "jane" {why}',
+        )
+        rule = {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"], "resourceNames": ["bob"]}
+        await _as(c, "root", "POST", f"{RBAC}/clusterroles", _role("mask", rule))
+        await _as(c, "root", "POST", f"{RBAC}/clusterrolebindings", _binding("mask", "User", "jane", "ClusterRole"))
+        assert (await who("jane", **{"Impersonate-User": "bob"}))[0] == 201
+        assert (await who("jane", **{"Impersonate-User": "bob", "Impersonate-Group": "system:masters"}))[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("role", "verb", "resource", "allowed"),
+    [
+        ("view", "list", "pods", True),
+        ("view", "get", "secrets", False),
+        ("view", "create", "pods", False),
+        ("edit", "create", "pods/eviction", True),
+        ("edit", "get", "secrets", True),
+        ("edit", "create", "resourcequotas", False),
+        ("admin", "delete", "configmaps", True),
+    ],
+)
+async def test_roles_for_people(role: str, verb: str, resource: str, allowed: bool) -> None:
+    async with running(access=Access(TOKENS)) as c:
+        path = f"{RBAC}/namespaces/default/rolebindings"
+        await _as(c, "root", "POST", path, _binding(role, "User", "jane", "ClusterRole"))
+        assert c.plane.access.decide(User("jane"), verb, "", resource, "default", "")[0] is allowed
+        assert not c.plane.access.decide(User("jane"), verb, "", resource, "other", "")[0]
+
+
+async def test_nobody_gives_more_rights_than_they_have() -> None:
+    async with running(access=Access(TOKENS)) as c:
+        base = f"{RBAC}/namespaces/default"
+        own = {"verbs": ["create", "patch"], "apiGroups": ["rbac.authorization.k8s.io"]}
+        own["resources"] = ["roles", "rolebindings"]
+        pods = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
+        await _as(c, "root", "POST", f"{base}/roles", _role("delegate", own, pods))
+        await _as(c, "root", "POST", f"{base}/rolebindings", _binding("delegate", "User", "jane"))
+        assert (await _as(c, "jane", "POST", f"{base}/roles", _role("same", pods)))[0] == 201
+        more = {**pods, "verbs": ["get", "list", "watch"]}
+        code, answer = await _as(c, "jane", "POST", f"{base}/roles", _role("more", more))
+        words = 'roles.rbac.authorization.k8s.io "more" is forbidden: user "jane" '
+        words += '(groups=["readers" "system:authenticated"]) is attempting to grant RBAC permissions not currently '
+        words += 'held:\n{APIGroups:[""], Resources:["pods"], Verbs:["list" "watch"]}'
+        assert (code, answer["message"]) == (403, words)
+        patch = {"Authorization": "Bearer jane"}
+        code, _ = await c.send("PATCH", f"{base}/roles/same", {"rules": [more]}, MERGE, **patch)
+        assert code == 403
+        assert (await _as(c, "root", "GET", f"{base}/roles/same"))[1]["rules"] == [pods]
+        view = _binding("view", "User", "bob", "ClusterRole")
+        assert (await _as(c, "jane", "POST", f"{base}/rolebindings", view))[0] == 403
+        assert (await _as(c, "jane", "POST", f"{base}/rolebindings", _binding("none", "User", "bob")))[0] == 404
+        assert (await _as(c, "jane", "POST", f"{base}/rolebindings", _binding("same", "User", "bob")))[0] == 201
+        bind = {"verbs": ["bind"], "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"]}
+        await _as(c, "root", "POST", f"{base}/roles", _role("binder", bind))
+        await _as(c, "root", "POST", f"{base}/rolebindings", _binding("binder", "User", "jane"))
+        assert (await _as(c, "jane", "POST", f"{base}/rolebindings", view))[0] == 201

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from plane import APPLY, MERGE, PODS, STRATEGIC, node, pod, running
+from skedge.controlplane import api, writing
+from skedge.controlplane.request import parse
 
 pytestmark = pytest.mark.asyncio
 
@@ -235,6 +239,102 @@ async def test_long_yaml_is_read_elsewhere() -> None:
         code, answer = await c.send("PATCH", f"{configmaps}/y?fieldManager=m", f"{applied}  : : [", APPLY)
         assert code == 400
         assert answer["message"].startswith("error decoding YAML: error converting YAML to JSON: yaml: ")
+
+
+def _long_pod(count: int) -> JSON:
+    return pod("long", containers=[{"name": f"c{i}", "image": "i"} for i in range(count)])
+
+
+async def test_long_writes_are_prepared_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for the walk over a long object, be it long in the body or where it is stored."""
+    seen: list[tuple[str, bool]] = []
+    here = threading.current_thread()
+
+    def watched(verb: str) -> Callable[..., writing.Write]:
+        write = api._WRITES[verb]
+
+        def run(*arguments: Any) -> writing.Write:
+            seen.append((verb, threading.current_thread() is here))
+            return write(*arguments)
+
+        return run
+
+    for verb in list(api._WRITES):
+        monkeypatch.setitem(api._WRITES, verb, watched(verb))
+    async with running() as c:
+        await c.ok("POST", PODS, pod("short"))
+        long = await c.ok("POST", PODS, _long_pod(2_000))
+        await c.ok("PATCH", f"{PODS}/long", {"metadata": {"labels": {"a": "b"}}}, MERGE)
+        await c.ok("PATCH", f"{PODS}/long/status", {"status": {"phase": "Running"}}, MERGE)
+        await c.ok("PUT", f"{PODS}/long", {**long, "metadata": {"name": "long"}})
+        await c.ok("PATCH", f"{PODS}/short", {"metadata": {"labels": {"a": "b"}}}, MERGE)
+    beside = [("create", False), ("patch", False), ("patch", False), ("update", False)]
+    assert seen == [("create", True), *beside, ("patch", True)]
+
+
+async def test_a_write_overtaken_meanwhile_is_prepared_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    patch, tries = api._WRITES["patch"], 0
+    overtaking = 1
+
+    async with running() as c:
+
+        async def overtake() -> None:
+            change = {"metadata": {"annotations": {"n": f"{tries} of {overtaking}"}}}
+            target = parse("PATCH", f"{PODS}/long".strip("/").split("/"), {})
+            assert target is not None
+            patch(c.plane.cluster, target, writing.Body(json.dumps(change).encode(), MERGE, ""))()
+
+        def slow(*arguments: Any) -> writing.Write:
+            nonlocal tries
+            tries += 1
+            prepared = patch(*arguments)
+            if tries <= overtaking:
+                asyncio.run_coroutine_threadsafe(overtake(), loop).result()
+            return prepared
+
+        await c.ok("POST", PODS, _long_pod(2_000))
+        monkeypatch.setitem(api._WRITES, "patch", slow)
+        found = await c.ok("PATCH", f"{PODS}/long", {"metadata": {"labels": {"a": "b"}}}, MERGE)
+        assert (tries, found["metadata"]["labels"]["a"], found["metadata"]["annotations"]) == (2, "b", {"n": "1 of 1"})
+        tries, overtaking = 0, 100
+        code, answer = await c.send("PATCH", f"{PODS}/long", {"metadata": {"labels": {"a": "c"}}}, MERGE)
+        assert (code, answer["reason"]) == (409, "Conflict")
+
+
+async def test_huge_objects_are_refused() -> None:
+    async with running() as c:
+        code, answer = await c.send("POST", PODS, _long_pod(12_000))
+        assert (code, answer["message"]) == (500, "etcdserver: request is too large")
+        assert (await c.send("GET", f"{PODS}/long"))[0] == 404
+
+
+async def test_long_lists_are_compared_in_one_go() -> None:
+    """Each toleration, finalizer or line compared with each other takes minutes here."""
+    tolerations = [{"key": f"k{i}", "operator": "Exists"} for i in range(12_000)]
+    finalizers = [f"a.io/f{i}" for i in range(12_000)]
+    async with running() as c:
+        body = pod("p", tolerations=tolerations)
+        await c.ok("POST", PODS, {**body, "metadata": {"name": "p", "finalizers": finalizers}})
+        more = {"spec": {"tolerations": [*tolerations, {"key": "z", "operator": "Exists"}]}}
+        await c.ok("DELETE", f"{PODS}/p")
+        await c.ok("PATCH", f"{PODS}/p", {"metadata": {"finalizers": finalizers[1:]}}, MERGE)
+        code, answer = await c.send("PATCH", f"{PODS}/p", more, MERGE)
+        assert code == 422  # those that admission adds would go
+        assert answer["message"].endswith("existing toleration can not be modified except its tolerationSeconds")
+        code, answer = await c.send("PATCH", f"{PODS}/p", {"spec": {"nodeName": "n"}}, MERGE)
+        assert (code, len(answer["message"]) < 1_000) == (422, True)
+
+
+async def test_copies_do_not_add_up_without_end() -> None:
+    async with running() as c:
+        await c.ok("POST", PODS, pod("p"))
+        start = [{"op": "add", "path": "/metadata/annotations", "value": {"a": "x" * 100}}]
+        double = [
+            {"op": "copy", "from": "/metadata/annotations", "path": f"/metadata/annotations/{i}"} for i in range(60)
+        ]
+        code, answer = await c.send("PATCH", f"{PODS}/p", start + double, "application/json-patch+json")
+        assert (code, answer["reason"]) == (422, "Invalid")
 
 
 async def test_long_lists_in_every_shape() -> None:

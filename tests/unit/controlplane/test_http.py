@@ -269,6 +269,33 @@ async def test_limit_ranges_fill_and_refuse() -> None:
         assert "maximum cpu usage per Container is 1, but limit is 2" in answer["message"]
 
 
+async def test_limit_ranges_tell_what_they_gave_and_what_they_miss() -> None:
+    async with running() as c:
+        of_containers = {"type": "Container", "default": {"memory": "1Gi"}, "defaultRequest": {"cpu": "100m"}}
+        limits = [
+            of_containers,
+            {"type": "Pod", "max": {"memory": "1Gi"}},
+            {"type": "PersistentVolumeClaim", "min": {"storage": "2Gi"}, "max": {"storage": "4Gi"}},
+        ]
+        namespace = "/api/v1/namespaces/default"
+        await c.ok("POST", f"{namespace}/limitranges", {"metadata": {"name": "l"}, "spec": {"limits": limits}})
+        made = await c.ok("POST", PODS, pod("a"))
+        told = "LimitRanger plugin set: cpu, memory request for container c; memory limit for container c"
+        assert made["metadata"]["annotations"] == {"kubernetes.io/limit-ranger": told}
+        two = pod("b", containers=[{"name": "c", "image": "i"}, {"name": "d", "image": "i"}])
+        code, answer = await c.send("POST", PODS, two)
+        why = "maximum memory usage per Pod is 1Gi, but limit is 2Gi"
+        assert (code, answer["message"]) == (403, f'pods "b" is forbidden: {why}')
+        for storage, why in (
+            ("1Gi", "minimum storage usage per PersistentVolumeClaim is 2Gi, but request is 1Gi"),
+            ("5Gi", "maximum storage usage per PersistentVolumeClaim is 4Gi, but request is 5Gi"),
+        ):
+            spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}
+            claim = {"metadata": {"name": "c"}, "spec": spec}
+            code, answer = await c.send("POST", f"{namespace}/persistentvolumeclaims", claim)
+            assert (code, answer["message"]) == (403, f'persistentvolumeclaims "c" is forbidden: {why}')
+
+
 async def test_quota() -> None:
     async with running() as c:
         quotas = "/api/v1/namespaces/default/resourcequotas"
@@ -433,3 +460,28 @@ async def test_pod_validation_names_the_field(spec: dict[str, Any], field: str) 
         code, answer = await c.send("POST", PODS, pod("a", **spec))
         assert (code, answer["reason"]) == (422, "Invalid")
         assert answer["details"]["causes"][0]["field"].startswith(field), answer["details"]
+
+
+async def test_answers_to_people_are_indented() -> None:
+    async with running() as c:
+        await c.ok("POST", PODS, pod("a"))
+
+        async def lines(path: str, agent: str = "kubectl/v1") -> int:
+            async with c.session.get(path, headers={"User-Agent": agent}) as answer:
+                text = await answer.text()
+                assert json.loads(text)
+                return len(text.splitlines())
+
+        assert await lines(f"{PODS}/a") == 1
+        assert await lines(f"{PODS}/a?pretty=true") > 20
+        assert await lines(f"{PODS}/a", "curl/8.0") > 20
+        assert await lines(f"{PODS}/none", "curl/8.0") > 5
+        assert await lines(f"{PODS}/a?pretty=false", "curl/8.0") == 1
+
+
+async def test_strict_errors_come_in_the_order_of_the_document() -> None:
+    async with running() as c:
+        body = b'{"metadata":{"name":"d","name":"e"},"spec":{"x":1,"containers":[{"name":"c","image":"i"}]}}'
+        code, answer = await c.send("POST", f"{PODS}?fieldValidation=Strict", body)
+        words = 'strict decoding error: duplicate field "metadata.name", unknown field "spec.x"'
+        assert (code, answer["message"].endswith(words)) == (400, True), answer

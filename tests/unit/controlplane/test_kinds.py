@@ -60,6 +60,7 @@ BODIES: dict[str, JSON] = {
     "devicetaintrules.resource.k8s.io": {"spec": {"taint": {"key": "k", "effect": "NoSchedule"}}},
     "podgroups.scheduling.k8s.io": {"spec": {"schedulingPolicy": {"basic": {}}}},
     "workloads.scheduling.k8s.io": {"spec": {"podGroupTemplates": []}},
+    "resourcequotas": {"spec": {"hard": {"pods": "1", "count/jobs.batch": "2", "requests.nvidia.com/gpu": "1"}}},
     "events": {"involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}, "type": "Normal"},
 }
 
@@ -155,6 +156,26 @@ def _with(body: JSON, path: str, value: Any) -> JSON:
         ("replicasets.apps", "spec.template.spec.containers", [], "spec.template.spec.containers"),
         ("jobs.batch", "spec.template.spec.restartPolicy", "Always", "spec.template.spec.restartPolicy"),
         ("cronjobs.batch", "spec.schedule", "", "spec.schedule"),
+        ("cronjobs.batch", "spec.schedule", "nope", "spec.schedule"),
+        ("cronjobs.batch", "spec.schedule", "TZ=UTC * * * * *", "spec.schedule"),
+        ("cronjobs.batch", "spec.timeZone", "Nowhere/Land", "spec.timeZone"),
+        ("cronjobs.batch", "spec.timeZone", "Local", "spec.timeZone"),
+        ("cronjobs.batch", "spec.concurrencyPolicy", "Perhaps", "spec.concurrencyPolicy"),
+        ("cronjobs.batch", "spec.startingDeadlineSeconds", -1, "spec.startingDeadlineSeconds"),
+        ("cronjobs.batch", "metadata.name", "x" * 53, "metadata.name"),
+        (
+            "cronjobs.batch",
+            "spec.jobTemplate.spec.template.spec.restartPolicy",
+            "Always",
+            "spec.jobTemplate.spec.template.spec.restartPolicy",
+        ),
+        ("configmaps", "data", {"a b": "c"}, "data[a b]"),
+        ("configmaps", "data", {"..x": "c"}, "data[..x]"),
+        ("configmaps", "data", {"x": "y" * 1_048_577}, "[]"),
+        ("secrets", "data", {"a/b": "Yg=="}, "data[a/b]"),
+        ("secrets", "stringData", {"x": "y" * 1_048_577}, "data"),
+        ("resourcequotas", "spec.hard", {"limit.cpu": "1"}, "spec.hard[limit.cpu]"),
+        ("resourcequotas", "spec.hard", {"pods": "-1"}, "spec.hard[pods]"),
         ("persistentvolumeclaims", "spec.accessModes", [], "spec.accessModes"),
         ("persistentvolumes", "spec.capacity", {}, "spec.capacity"),
         ("storageclasses.storage.k8s.io", "volumeBindingMode", "Soon", "volumeBindingMode"),
@@ -169,7 +190,7 @@ def _with(body: JSON, path: str, value: Any) -> JSON:
 async def test_refusals_name_the_field(storage: str, path: str, value: Any, field: str) -> None:
     resource = kinds.BY_STORAGE[storage]
     async with running() as c:
-        body = _with({"metadata": {"name": "x"}, **BODIES[storage]}, path, value)
+        body = _with({"metadata": {"name": "x"}, **BODIES.get(storage, {})}, path, value)
         code, answer = await c.send("POST", _path(resource), body)
         assert (code, answer["details"]["causes"][0]["field"]) == (422, field), answer
 
@@ -181,6 +202,9 @@ async def test_refusals_name_the_field(storage: str, path: str, value: Any, fiel
         ("persistentvolumeclaims", "spec.accessModes", ["ReadWriteMany"]),
         ("storageclasses.storage.k8s.io", "provisioner", "other"),
         ("services", "spec.clusterIP", "10.0.0.99"),
+        ("statefulsets.apps", "spec.serviceName", "other"),
+        ("jobs.batch", "spec.template.spec.containers", [{"name": "c", "image": "other"}]),
+        ("resourcequotas", "spec.scopes", ["BestEffort"]),
         ("resourceclaims.resource.k8s.io", "spec.devices.requests", []),
         ("clusterrolebindings.rbac.authorization.k8s.io", "roleRef.name", "other"),
     ],
@@ -241,6 +265,38 @@ RUN = {"name": "c", "ready": True, "restartCount": 2, "state": {"running": {}}}
 async def test_the_status_word_of_a_pod(pod: JSON, wanted: list[str]) -> None:
     assert cells("pods", pod, NOW)[:4] == wanted
     assert len(columns("pods")) == 9
+
+
+async def test_as_much_data_as_there_may_be() -> None:
+    async with running() as c:
+        for plural, field in (("configmaps", "data"), ("secrets", "stringData")):
+            body = {"metadata": {"name": "x"}, field: {"a": "y" * 1_048_570, "b": "z" * 6}}
+            await c.ok("POST", f"/api/v1/namespaces/default/{plural}", body)
+
+
+async def test_node_ports_are_given_kept_and_taken_away() -> None:
+    async with running() as c:
+        services = "/api/v1/namespaces/default/services"
+        ports = [{"name": "a", "port": 80}, {"name": "b", "port": 81, "nodePort": 30500}]
+        body = {"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": ports}}
+        made = await c.ok("POST", services, body)
+        first, second = (port["nodePort"] for port in made["spec"]["ports"])
+        assert (first in range(30000, 32768), second) == (True, 30500)
+        again = await c.ok("PUT", f"{services}/s", body)
+        assert [port["nodePort"] for port in again["spec"]["ports"]] == [first, second]
+        plain = await c.ok("PATCH", f"{services}/s", {"spec": {"type": "ClusterIP"}}, MERGE)
+        assert [port.get("nodePort") for port in plain["spec"]["ports"]] == [None, None]
+
+
+async def test_where_pods_go_can_be_said_until_a_suspended_job_starts() -> None:
+    async with running() as c:
+        body = _with({"metadata": {"name": "j"}, **BODIES["jobs.batch"]}, "spec.suspend", True)
+        jobs = "/apis/batch/v1/namespaces/default/jobs"
+        await c.ok("POST", jobs, body)
+        await c.ok("PATCH", f"{jobs}/j", _with({}, "spec.template.spec.nodeSelector", {"a": "b"}), MERGE)
+        await c.ok("PATCH", f"{jobs}/j", {"spec": {"suspend": False}}, MERGE)
+        code, _ = await c.send("PATCH", f"{jobs}/j", _with({}, "spec.template.spec.nodeSelector", {"a": "c"}), MERGE)
+        assert code == 422
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Cron schedules: five fields, or one of the @names. Upstream: `robfig/cron/v3`, as CronJobs use it."""
+"""Cron schedules: five fields, or one of the @names. Upstream: `robfig/cron/v3`, as CronJobs use it, with its words."""
 
 from __future__ import annotations
 
@@ -16,31 +16,33 @@ _NAMED = {
     "@hourly": "0 * * * *",
 }
 _FIELDS = (
-    ("minute", 0, 59, ()),
-    ("hour", 0, 23, ()),
-    ("day of month", 1, 31, ()),
-    ("month", 1, 12, _MONTHS),
-    ("day of week", 0, 7, _DAYS),
+    (0, 59, ()),
+    (0, 23, ()),
+    (1, 31, ()),
+    (1, 12, _MONTHS),
+    (0, 6, _DAYS),
 )
 _HORIZON = 5 * 366
 """Days searched for the next time: one that never comes (30 February) is found out."""
 
 
 class CronError(ValueError):
-    """The text is no schedule; the message names the field."""
+    """The text is no schedule; the message shows what is wrong."""
 
 
 class Schedule:
     """`next` and `latest` speak of whole minutes in the time zone of the moments they are given."""
 
     def __init__(self, text: str) -> None:
-        fields = _NAMED.get(text.strip(), text).split()
+        if text.startswith("@") and text not in _NAMED:
+            raise CronError(f"unrecognized descriptor: {text}")
+        fields = _NAMED.get(text, text).split()
         if len(fields) != 5:
-            raise CronError(f"expected exactly 5 fields, found {len(fields)}: {text}")
+            raise CronError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
         sets = [_parse(field, *which) for field, which in zip(fields, _FIELDS, strict=True)]
         self._minutes, self._hours = sorted(sets[0]), sorted(sets[1])
         self._days, self._months = sets[2], sets[3]
-        self._weekdays = {day % 7 for day in sets[4]}
+        self._weekdays = sets[4]
         # With both days restricted either will do.
         self._any_day, self._any_weekday = fields[2][0] in "*?", fields[4][0] in "*?"
 
@@ -81,28 +83,36 @@ def _at(day: datetime, hour: int, minute: int, zone: tzinfo | None) -> datetime:
     return datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone)
 
 
-def _parse(text: str, field: str, least: int, most: int, names: tuple[str, ...]) -> set[int]:
+def _parse(text: str, least: int, most: int, names: tuple[str, ...]) -> set[int]:
     found: set[int] = set()
-    for part in text.split(","):
-        span, slash, step_text = part.partition("/")
-        step = _number(step_text, field, ()) if slash else 1
-        first_text, dash, last_text = span.partition("-")
-        if first_text in ("*", "?") and not dash:
-            first, last = least, most if most != 7 else 6
+    for part in filter(None, text.split(",")):
+        span, *steps = part.split("/")
+        first_text, *rest = span.split("-")
+        if first_text in ("*", "?"):
+            first, last = least, most
         else:
-            first = _number(first_text, field, names)
-            last = _number(last_text, field, names) if dash else (most if slash else first)
-        if step < 1:
-            raise CronError(f"{field}: step of range should be a positive number: {part}")
-        if first < least or last > most or first > last:
-            raise CronError(f"{field}: {part} is not within {least} and {most}")
+            first = _number(first_text, names)
+            if len(rest) > 1:
+                raise CronError(f"too many hyphens: {part}")
+            last = _number(rest[0], names) if rest else (most if steps else first)
+        if len(steps) > 1:
+            raise CronError(f"too many slashes: {part}")
+        step = _number(steps[0], ()) if steps else 1
+        if first < least:
+            raise CronError(f"beginning of range ({first}) below minimum ({least}): {part}")
+        if last > most:
+            raise CronError(f"end of range ({last}) above maximum ({most}): {part}")
+        if first > last:
+            raise CronError(f"beginning of range ({first}) beyond end of range ({last}): {part}")
+        if step == 0:
+            raise CronError(f"step of range should be a positive number: {part}")
         found.update(range(first, last + 1, step))
     return found
 
 
-def _number(text: str, field: str, names: tuple[str, ...]) -> int:
+def _number(text: str, names: tuple[str, ...]) -> int:
     if text.lower() in names:
         return names.index(text.lower()) + (1 if names is _MONTHS else 0)
-    if not text.isdigit():
-        raise CronError(f"{field}: {text!r} is not a number")
+    if not (text.isascii() and text.isdigit()):
+        raise CronError(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax')
     return int(text)

@@ -12,9 +12,9 @@ from typing import Any
 from skedge.controlplane.controllers.base import NAMESPACE, Context, Controller, Loop, last
 from skedge.controlplane.controllers.discovery import kept_kinds
 from skedge.controlplane.controllers.kinds import POD, QUOTA, Kind
-from skedge.controlplane.controllers.objects import Pod, key_of
+from skedge.controlplane.controllers.objects import Pod, key_of, meta_of
 from skedge.controlplane.quantities import format_quantity
-from skedge.controlplane.usage import Amounts, add, counted_by, facts_of, in_scope, pod_usage
+from skedge.controlplane.usage import MEASURES, Amounts, add, counted_by, in_scope, measured
 
 JSON = dict[str, Any]
 
@@ -33,13 +33,14 @@ class Quotas(Controller):
         self.quotas = context.owned(QUOTA)
         self._kinds: dict[str, Kind] = {}
         self.quotas.add_handler(on_add=lambda quota, _: self.enqueue(key_of(quota)), on_update=self._changed)
-        context.pods.add_handler(on_update=self._ended, on_delete=lambda pod: self._freed(last(pod)))
+        context.pods.add_handler(on_update=self._ended, on_delete=lambda pod: self._freed(last(pod).metadata.namespace))
+        self._followed = {POD}
 
     def loops(self) -> list[Loop]:
         return [self.resync]
 
     async def resync(self) -> None:
-        """Count everything again from time to time: kinds other than pods are not watched."""
+        """Count everything again from time to time, as upstream does."""
         await self.every(RESYNC, self._all)
 
     async def _all(self) -> None:
@@ -52,11 +53,24 @@ class Quotas(Controller):
 
     def _ended(self, old: Pod, new: Pod) -> None:
         if new.is_finished and not old.is_finished:
-            self._freed(new)
+            self._freed(new.metadata.namespace)
 
-    def _freed(self, pod: Pod) -> None:
-        for quota in self.quotas.store.by_index(NAMESPACE, pod.metadata.namespace):
+    def _freed(self, namespace: str) -> None:
+        for quota in self.quotas.store.by_index(NAMESPACE, namespace):
             self.queue.add_after(key_of(quota), _PACE)
+
+    def _follow(self, kind: Kind) -> None:
+        """Count again when objects of a kind go, or ask for less."""
+        if kind in self._followed:
+            return
+        self._followed.add(kind)
+
+        def freed(obj: Any) -> None:
+            self._freed(meta_of(obj).namespace)
+
+        changes = (lambda _, obj: freed(obj)) if _qualified(kind) in MEASURES else None
+        self.context.any_informer(kind).add_handler(on_update=changes, on_delete=lambda obj: freed(last(obj)))
+        self.context.factory.start()
 
     async def reconcile(self, key: str) -> float | None:
         self.forget(key)
@@ -66,37 +80,41 @@ class Quotas(Controller):
         hard: dict[str, str] = (quota.get("spec") or {}).get("hard") or {}
         namespace = quota["metadata"]["namespace"]
         used: Amounts = {}
-        pods_counted = False
-        for name in hard:
-            resource = counted_by(name)
-            if resource:
-                used[name] = Fraction(await self._number(resource, namespace))
-            elif resource is None and not pods_counted:
-                pods_counted = True
-                used |= await self._of_pods(quota, namespace)
-        amounts = {name: format_quantity(used.get(name, Fraction(0))) for name in hard if counted_by(name) != ""}
+        for resource in dict.fromkeys(map(counted_by, hard)):
+            kind = await self._kind(resource)
+            if kind is None:
+                continue
+            self._follow(kind)
+            if resource in MEASURES:
+                used |= await self._sum(kind, resource, quota, namespace)
+            else:
+                number = Fraction(await self._number(kind, namespace))
+                used |= {name: number for name in hard if counted_by(name) == resource}
+        amounts = {name: format_quantity(used.get(name, Fraction(0)), hard[name]) for name in hard if counted_by(name)}
         await self.update_status(QUOTA, quota, {"hard": hard, "used": amounts} if hard else {})
         return None
 
-    async def _of_pods(self, quota: JSON, namespace: str) -> Amounts:
+    async def _sum(self, kind: Kind, resource: str, quota: JSON, namespace: str) -> Amounts:
         total: Amounts = {}
         query: JSON = {"limit": _PAGE}
         while True:
-            page = await self.client.get(POD.path(namespace), query)
-            for pod in page["items"]:
-                if in_scope(quota, facts_of(pod["spec"])):
-                    add(total, pod_usage(pod["spec"], pod["status"].get("phase", "")))
+            page = await self.client.get(kind.path(namespace), query)
+            for obj in page["items"]:
+                facts, amounts = measured(resource, obj)
+                if in_scope(quota, facts):
+                    add(total, amounts)
             query["continue"] = page["metadata"].get("continue")
             if not query["continue"]:
                 return total
 
-    async def _number(self, resource: str, namespace: str) -> int:
-        """How many objects of a resource (`deployments.apps`) a namespace has; 0 of one that is not served."""
+    async def _kind(self, resource: str) -> Kind | None:
+        """The kind of a resource (`deployments.apps`); None of one that is not served."""
         if not self._kinds:
-            self._kinds = {_qualified(kind): kind for kind in await kept_kinds(self.client)}
-        kind = self._kinds.get(resource)
-        if kind is None:
-            return 0
+            self._kinds = {_qualified(kind): kind for kind in await kept_kinds(self.client) if kind.namespaced}
+        return self._kinds.get(resource)
+
+    async def _number(self, kind: Kind, namespace: str) -> int:
+        """How many objects of a kind a namespace has."""
         page = await self.client.get(kind.path(namespace), {"limit": 1})
         return len(page["items"]) + int(page["metadata"].get("remainingItemCount", 0))
 

@@ -16,7 +16,8 @@ from skedge.controlplane.fields.errors import (
     UnknownKind,
 )
 from skedge.controlplane.fields.jsonpatch import json_merge, json_patch
-from skedge.controlplane.fields.openapi import openapi_v2, openapi_v3, openapi_v3_index
+from skedge.controlplane.fields.openapi import document_hash, openapi_v2, openapi_v3, openapi_v3_index
+from skedge.controlplane.fields.openapi_protobuf import openapi_v2_protobuf
 from skedge.controlplane.fields.ownership import apply, track_update
 from skedge.controlplane.fields.strategic import strategic_merge
 from skedge.controlplane.fields.strict import duplicate_fields, strict_errors, unknown_fields
@@ -32,10 +33,12 @@ __all__ = [
     "TypedPatchError",
     "UnknownKind",
     "apply",
+    "document_hash",
     "duplicate_fields",
     "json_merge",
     "json_patch",
     "openapi_v2",
+    "openapi_v2_protobuf",
     "openapi_v3",
     "openapi_v3_index",
     "same_but_times",

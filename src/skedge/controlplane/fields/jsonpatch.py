@@ -10,9 +10,13 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import msgspec
+
 from skedge.controlplane.fields.errors import REJECTED, PatchError
 
 MAX_OPERATIONS = 10_000
+MAX_COPIED = 3 << 20
+"""Bytes that the copy operations of one patch may add: each could double the document."""
 
 
 def json_patch(original: Any, ops: Any) -> Any:
@@ -26,8 +30,13 @@ def json_patch(original: Any, ops: Any) -> Any:
         if not isinstance(op, dict):
             raise PatchError(f"json: cannot unmarshal {_kind(op)} into Go value of type jsonpatch.Operation")
     doc = copy.deepcopy(original)
+    room = MAX_COPIED
     for op in ops:
         try:
+            if op.get("op") == "copy":
+                room -= len(msgspec.json.encode(_get(doc, _pointer(op, "from"))))
+                if room < 0:
+                    raise _Failed(f"copies add more than {MAX_COPIED} bytes")
             doc = _apply(doc, op)
         except _Failed as err:
             raise PatchError(REJECTED, 422, str(err)) from None

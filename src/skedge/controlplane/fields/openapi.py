@@ -10,6 +10,7 @@ Upstream: `kube-openapi`. Read in `kubectl/pkg/explain/v2` and `cli-runtime/pkg/
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Iterator
 
 import msgspec
@@ -76,13 +77,23 @@ _PATCH_TYPES = (
 
 
 def openapi_v3_index() -> Obj:
-    """The document of `/openapi/v3`: {"paths": {"api/v1": {"serverRelativeURL": "/openapi/v3/api/v1"}, ...}}."""
+    """The document of `/openapi/v3`: {"paths": {"api/v1": {"serverRelativeURL": "/openapi/v3/api/v1?hash=..."}, ...}}.
+
+    Clients keep what they got under a URL with a hash.
+    """
+    documents = {_root(version): openapi_v3(version) for version in sorted(_group_versions(), key=_root)}
     return {
         "paths": {
-            path: {"serverRelativeURL": f"/openapi/v3/{path}"}
-            for path in sorted(_root(version) for version in _group_versions())
+            path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={document_hash(document)}"}
+            for path, document in documents.items()
         }
     }
+
+
+@functools.cache
+def document_hash(document: bytes) -> str:
+    """What tells one state of a document from another."""
+    return hashlib.sha512(document).hexdigest().upper()
 
 
 @functools.cache

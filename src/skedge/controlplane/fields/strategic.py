@@ -7,8 +7,11 @@ Upstream: `apimachinery/pkg/util/strategicpatch/patch.go`. Which lists merge, an
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Hashable
 from typing import Any
+
+import msgspec
 
 from skedge.controlplane.fields.applied import go_text
 from skedge.controlplane.fields.errors import REJECTED, PatchError
@@ -91,9 +94,10 @@ def _retain_keys(out: Obj, patch: Obj) -> None:
     if not isinstance(keys, list):
         raise PatchError(BAD_RETAIN_KEYS)
     directives = (DELETE_FROM, SET_ORDER)
-    if any(value is not None and key not in keys and not key.startswith(directives) for key, value in patch.items()):
+    kept = set(map(_hashed, keys))
+    if any(value is not None and key not in kept and not key.startswith(directives) for key, value in patch.items()):
         raise PatchError(REJECTED, 422, RETAIN_KEYS_MISMATCH)
-    for key in [key for key in out if key not in keys]:
+    for key in [key for key in out if key not in kept]:
         del out[key]
 
 
@@ -101,7 +105,8 @@ def _delete_from_list(out: Obj, key: str, values: Any) -> None:
     if not isinstance(values, list):
         raise PatchError(BAD_PRIMITIVE_LIST)
     if isinstance(out.get(key), list):
-        out[key] = [item for item in out[key] if item not in values]
+        gone = set(map(_hashed, values))
+        out[key] = [item for item in out[key] if _hashed(item) not in gone]
 
 
 def _clean(value: Any) -> Any:
@@ -137,16 +142,17 @@ def _merge_items(original: list[Any], patch: list[Any], field: Field) -> list[An
 
 
 def _unique(items: list[Any]) -> list[Any]:
-    out: list[Any] = []
-    for item in items:
-        if item not in out:
-            out.append(item)
-    return out
+    return list({_hashed(item): item for item in reversed(items)}.values())[::-1]
+
+
+def _hashed(value: Any) -> Hashable:
+    """What may stand for a value in sets: patches of tens of thousands of items are compared with lists as long."""
+    return msgspec.json.encode(value, order="sorted") if isinstance(value, dict | list) else value
 
 
 def _merge_objects_by_key(original: list[Any], patch: list[Any], merge_key: str, type: Type) -> list[Any]:
-    out = list(original)
     plain: list[Obj] = []
+    gone: set[Hashable] = set()
     replace = False
     for item in patch:
         if not isinstance(item, dict):
@@ -155,8 +161,7 @@ def _merge_objects_by_key(original: list[Any], patch: list[Any], merge_key: str,
         if what is _NONE:
             plain.append(item)
         elif what == "delete":
-            gone = _key_of(item, merge_key)
-            out = [have for have in out if _key_of(have, merge_key) != gone]
+            gone.add(_hashed(_key_of(item, merge_key)))
         elif what == "replace":
             replace = True
         elif what == "merge":
@@ -165,10 +170,13 @@ def _merge_objects_by_key(original: list[Any], patch: list[Any], merge_key: str,
             raise _bad_directive(what, item)
     if replace:
         return [_clean(item) for item in plain]
+    out = [have for have in original if _hashed(_key_of(have, merge_key)) not in gone] if gone else list(original)
+    places: dict[Hashable, int] = {}
+    for i, have in enumerate(out if plain else ()):
+        places.setdefault(_hashed(_key_of(have, merge_key)), i)
     for item in plain:
-        key = _key_of(item, merge_key)
-        at = next((i for i, have in enumerate(out) if _key_of(have, merge_key) == key), None)
-        if at is None:
+        at = places.setdefault(_hashed(_key_of(item, merge_key)), len(out))
+        if at == len(out):
             out.append(_clean(item))
         else:
             out[at] = _merge_objects(out[at], item, type)
@@ -243,19 +251,27 @@ def _check_order(patch: list[Any], order: list[Any], field: Field) -> None:
 
 def _in_order(merged: list[Any], order: list[Any], original: list[Any], identity: Callable[[Any], Any]) -> list[Any]:
     """Items that `order` names in its order, the others in the original's, woven together along the original's."""
-    wanted = [identity(item) for item in order]
-    before = [identity(item) for item in original]
+    wanted, before = _places(order, identity), _places(original, identity)
+    end = len(original)
 
-    def place(names: list[Any], item: Any) -> int:
-        name = identity(item)
-        return names.index(name) if name in names else len(names)
+    def place(item: Any) -> int:
+        return before.get(_hashed(identity(item)), end)
 
-    named = sorted((item for item in merged if identity(item) in wanted), key=lambda item: place(wanted, item))
-    others = sorted((item for item in merged if identity(item) not in wanted), key=lambda item: place(before, item))
+    named = [(wanted[name], item) for item in merged if (name := _hashed(identity(item))) in wanted]
+    named.sort(key=lambda pair: pair[0])
+    others = deque(sorted((item for item in merged if _hashed(identity(item)) not in wanted), key=place))
     out: list[Any] = []
-    for item in named:
-        here = place(before, item)
-        while others and here < len(before) and place(before, others[0]) < here:
-            out.append(others.pop(0))
+    for _, item in named:
+        here = place(item)
+        while others and here < end and place(others[0]) < here:
+            out.append(others.popleft())
         out.append(item)
-    return out + others
+    return [*out, *others]
+
+
+def _places(items: list[Any], identity: Callable[[Any], Any]) -> dict[Hashable, int]:
+    """Where each item stands first."""
+    places: dict[Hashable, int] = {}
+    for i, item in enumerate(items):
+        places.setdefault(_hashed(identity(item)), i)
+    return places

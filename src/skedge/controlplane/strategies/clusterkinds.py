@@ -7,9 +7,10 @@ from typing import Any
 
 from skedge.controlplane import names
 from skedge.controlplane.cluster import Cluster
-from skedge.controlplane.errors import FieldError, forbidden_field, invalid_value, required, unsupported
+from skedge.controlplane.errors import FieldError, forbidden_field, invalid_value, required, too_long, unsupported
 from skedge.controlplane.quantities import value as quantity
 from skedge.controlplane.strategies.base import Strategy
+from skedge.controlplane.usage import counted_by
 
 JSON = dict[str, Any]
 
@@ -225,11 +226,47 @@ class DisruptionBudgets(Strategy):
         return errors
 
 
+DATA_LIMIT = 1 << 20
+"""Bytes of data of a config map or a secret."""
+_CONFIG_KEY = "[-._a-zA-Z0-9]+"
+
+
+def config_key_errors(obj: JSON, field: str) -> list[FieldError]:
+    """Findings about the keys of a config map's or a secret's data."""
+    errors: list[FieldError] = []
+    for key in obj.get(field) or {}:
+        path = f"{field}[{key}]"
+        if len(key) > 253:
+            errors.append(invalid_value(path, key, "must be no more than 253 characters"))
+        if not re.fullmatch(_CONFIG_KEY, key):
+            text = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
+            text += f"'KEY_NAME',  or 'key-name', regex used for validation is '{_CONFIG_KEY}')"
+            errors.append(invalid_value(path, key, text))
+        elif key in (".", "..") or key.startswith(".."):
+            errors.append(
+                invalid_value(path, key, f"must not be '{key}'" if len(key) < 3 else "must not start with '..'")
+            )
+    return errors
+
+
+def decoded_length(base64: str) -> int:
+    """The bytes that a base64 text stands for."""
+    return len(base64) * 3 // 4 - base64.count("=", -2)
+
+
 class ConfigMaps(Strategy):
     """ConfigMaps: immutable ones stay as they are."""
 
+    def validate(self, obj: JSON) -> list[FieldError]:
+        errors = config_key_errors(obj, "data") + config_key_errors(obj, "binaryData")
+        both = (obj.get("data") or {}).keys() & (obj.get("binaryData") or {}).keys()
+        errors += [invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData") for key in sorted(both)]
+        size = sum(len(text.encode()) for text in (obj.get("data") or {}).values())
+        size += sum(map(decoded_length, (obj.get("binaryData") or {}).values()))
+        return [*errors, too_long("[]", DATA_LIMIT)] if size > DATA_LIMIT else errors
+
     def validate_update(self, new: JSON, old: JSON) -> list[FieldError]:
-        errors: list[FieldError] = []
+        errors = self.validate(new)
         if old.get("immutable"):
             if not new.get("immutable"):
                 errors.append(forbidden_field("immutable", "field is immutable when `immutable` is set"))
@@ -257,6 +294,28 @@ class Quotas(ReturnsDeleted):
 
     def prepare_update(self, new: JSON, old: JSON, cluster: Cluster) -> None:
         new["status"] = old["status"]
+
+    def validate(self, obj: JSON) -> list[FieldError]:
+        errors: list[FieldError] = []
+        for name, text in ((obj.get("spec") or {}).get("hard") or {}).items():
+            path = f"spec.hard[{name}]"
+            problems = names.label_key_problems(name)
+            if not problems and "/" not in name and not counted_by(name):
+                problems = [
+                    "must be a standard resource type or fully qualified",
+                    "must be a standard resource for quota",
+                ]
+            errors += [invalid_value(path, name, problem) for problem in problems]
+            if quantity(text) < 0:
+                errors.append(invalid_value(path, text, "must be greater than or equal to 0"))
+        return errors
+
+    def validate_update(self, new: JSON, old: JSON) -> list[FieldError]:
+        errors = self.validate(new)
+        now, before = (sorted((obj.get("spec") or {}).get("scopes") or []) for obj in (new, old))
+        if now != before:
+            errors.append(invalid_value("spec.scopes", now, "field is immutable"))
+        return errors
 
 
 class LimitRanges(Strategy):

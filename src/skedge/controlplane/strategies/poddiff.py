@@ -33,6 +33,7 @@ _NAMES = {
     "uid": "UID",
     "apiVersion": "APIVersion",
 }
+_MOST_LINES = 20_000  # of a diff that is made: comparing more takes minutes, and nobody reads it
 # where the internal pod spec differs from the served one: these live in its security context, that one is gone
 _IN_SECURITY_CONTEXT = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
 _GONE = ("serviceAccount",)
@@ -42,6 +43,8 @@ def spec_diff(before: JSON, after: JSON) -> str:
     """The changed lines of two pod specs with three lines of context."""
     type_ = table().types["core.v1.PodSpec"]
     texts = [json.dumps(_pod_spec(spec, type_), indent=1).splitlines() for spec in (before, after)]
+    if sum(map(len, texts)) > _MOST_LINES:
+        return ""
     lines = list(difflib.unified_diff(texts[0], texts[1], n=3, lineterm=""))[2:]
     return "".join(f"{line}\n" for line in lines)
 

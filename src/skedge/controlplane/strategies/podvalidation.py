@@ -313,15 +313,13 @@ def _gate_changes(spec: JSON, before: JSON) -> list[FieldError]:
 
 def _toleration_changes(spec: JSON, before: JSON) -> list[FieldError]:
     now = spec.get("tolerations") or []
-    for old in before.get("tolerations") or []:
-        found = any(
-            {k: v for k, v in new.items() if k != "tolerationSeconds"}
-            == {k: v for k, v in old.items() if k != "tolerationSeconds"}
-            for new in now
-        )
-        if not found:
-            text = "existing toleration can not be modified except its tolerationSeconds"
-            return [forbidden_field("spec.tolerations", text)]
+    had, has = (
+        {frozenset((k, v) for k, v in each.items() if k != "tolerationSeconds") for each in tolerations}
+        for tolerations in (before.get("tolerations") or [], now)
+    )
+    if not had <= has:
+        text = "existing toleration can not be modified except its tolerationSeconds"
+        return [forbidden_field("spec.tolerations", text)]
     errors: list[FieldError] = []
     for i, toleration in enumerate(now):
         _toleration(toleration, f"spec.tolerations[{i}]", errors)

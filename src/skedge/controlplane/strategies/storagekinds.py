@@ -7,9 +7,10 @@ from typing import Any
 
 from skedge.controlplane import names
 from skedge.controlplane.cluster import Cluster
-from skedge.controlplane.errors import FieldError, forbidden_field, invalid_value, required, unsupported
+from skedge.controlplane.errors import FieldError, forbidden_field, invalid_value, required, too_long, unsupported
 from skedge.controlplane.strategies.affinityvalidation import validate_node_selector
 from skedge.controlplane.strategies.base import PathNamed, Strategy, setdefaults
+from skedge.controlplane.strategies.clusterkinds import DATA_LIMIT, config_key_errors, decoded_length
 
 JSON = dict[str, Any]
 
@@ -101,7 +102,7 @@ class Claims(Strategy):
 def _default_class(cluster: Cluster) -> str:
     """The newest storage class marked as default (`plugin/pkg/admission/storage/storageclass/setdefault`)."""
     found: list[tuple[str, str]] = []
-    for stored in cluster.collection("storageclasses.storage.k8s.io").objects.values():
+    for stored in list(cluster.collection("storageclasses.storage.k8s.io").objects.values()):
         meta = stored.load()["metadata"]
         if (meta.get("annotations") or {}).get("storageclass.kubernetes.io/is-default-class") == "true":
             found.append((meta["creationTimestamp"], stored.name))
@@ -138,6 +139,34 @@ class Drivers(Strategy):
         )
 
 
+_NODE_PORTS = range(30000, 32768)
+
+
+def _port_key(port: JSON) -> tuple[Any, Any]:
+    return port.get("protocol"), port.get("port")
+
+
+def _give_node_ports(spec: JSON, kept: dict[tuple[Any, Any], int], cluster: Cluster) -> None:
+    """Give the ports of a service that nodes answer for the ones they had, or free ones; take them from others."""
+    kind = spec.get("type")
+    if kind == "ClusterIP":
+        for port in spec.get("ports") or ():
+            port.pop("nodePort", None)
+    if kind != "NodePort" and (kind != "LoadBalancer" or spec.get("allocateLoadBalancerNodePorts") is False):
+        return
+    missing = [port for port in spec.get("ports") or () if not port.get("nodePort")]
+    if not missing:
+        return
+    services = [stored.load() for stored in list(cluster.collection("services").objects.values())]
+    taken = {port.get("nodePort") for each in [*services, {"spec": spec}] for port in each["spec"].get("ports") or ()}
+    for port in missing:
+        free = [number for number in _NODE_PORTS if number not in taken]
+        number = kept.get(_port_key(port)) or (cluster.rng.choice(free) if free else None)
+        if number is not None:
+            port["nodePort"] = number
+            taken.add(number)
+
+
 class Services(Strategy):
     """Services get a cluster address and the usual defaults; ports are not proxied anywhere."""
 
@@ -166,12 +195,15 @@ class Services(Strategy):
                 spec["clusterIP"] = f"10.0.{number >> 8}.{number & 255}"
             spec.setdefault("clusterIPs", [spec["clusterIP"]])
             setdefaults(spec, ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack")
+        _give_node_ports(spec, {}, cluster)
         obj["status"] = {"loadBalancer": {}}
 
     def prepare_update(self, new: JSON, old: JSON, cluster: Cluster) -> None:
         for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
             if key in old["spec"]:
                 new["spec"].setdefault(key, old["spec"][key])
+        kept = {_port_key(port): port["nodePort"] for port in old["spec"].get("ports") or () if "nodePort" in port}
+        _give_node_ports(new["spec"], kept, cluster)
         new["status"] = old["status"]
 
     def validate_update(self, new: JSON, old: JSON) -> list[FieldError]:
@@ -190,10 +222,22 @@ class Secrets(Strategy):
         for key, text in obj.pop("stringData", {}).items():
             obj.setdefault("data", {})[key] = base64.b64encode(text.encode()).decode()
 
+    def validate(self, obj: JSON) -> list[FieldError]:
+        errors = config_key_errors(obj, "data")
+        if sum(map(decoded_length, (obj.get("data") or {}).values())) > DATA_LIMIT:
+            errors.append(too_long("data", DATA_LIMIT))
+        return errors
+
     def validate_update(self, new: JSON, old: JSON) -> list[FieldError]:
+        errors: list[FieldError] = []
         if new.get("type") != old.get("type"):
-            return [invalid_value("type", new.get("type"), "field is immutable")]
-        return []
+            errors.append(invalid_value("type", new.get("type"), "field is immutable"))
+        if old.get("immutable"):
+            text = "field is immutable when `immutable` is set"
+            fixed = ["data"] if new.get("data") != old.get("data") else []
+            fixed += [] if new.get("immutable") else ["immutable"]
+            errors += [forbidden_field(key, text) for key in fixed]
+        return errors + self.validate(new)
 
 
 class Bindings(PathNamed):

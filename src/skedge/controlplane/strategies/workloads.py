@@ -6,9 +6,11 @@ Defaults of `pkg/apis/{apps,batch,core}/v1/defaults.go`, validation of `pkg/apis
 from __future__ import annotations
 
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from skedge.controlplane.cluster import Cluster
-from skedge.controlplane.errors import FieldError, invalid_value, required
+from skedge.controlplane.controllers.cron import CronError, Schedule
+from skedge.controlplane.errors import FieldError, forbidden_field, invalid_value, required, unsupported
 from skedge.controlplane.selectors import labels_from_object
 from skedge.controlplane.strategies.affinityvalidation import validate_selector
 from skedge.controlplane.strategies.base import Generational, setdefaults
@@ -17,6 +19,8 @@ from skedge.controlplane.strategies.podvalidation import validate_pod_spec
 
 JSON = dict[str, Any]
 
+_CRON_JOB_NAME = 52  # characters: those of its jobs get eleven more
+_ZONE_IN_SCHEDULE = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
 _JOB_NAME, _JOB_UID = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
 
 
@@ -117,12 +121,32 @@ class ReplicationControllers(ReplicaSets):
         return self.validate(new)
 
 
+_CHANGEABLE = (
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+)
+
+
 class StatefulSets(Workload):
     empty_status = {"replicas": 0, "availableReplicas": 0}
 
     def validate_pods(self, pod_spec: JSON) -> list[FieldError]:
         """None (`ValidatePodTemplateSpecForStatefulSet`): mounts name volumes that only claim templates will give."""
         return []
+
+    def validate_update(self, new: JSON, old: JSON) -> list[FieldError]:
+        errors = self.validate(new)
+        now, before = ({k: v for k, v in obj["spec"].items() if k not in _CHANGEABLE} for obj in (new, old))
+        if now != before:
+            listed = ", ".join(f"'{key}'" for key in _CHANGEABLE[:-1])
+            text = f"updates to statefulset spec for fields other than {listed} and '{_CHANGEABLE[-1]}' are forbidden"
+            errors.append(forbidden_field("spec", text))
+        return errors
 
     def default_spec(self, obj: JSON, spec: JSON) -> None:
         setdefaults(spec, podManagementPolicy="OrderedReady")
@@ -176,38 +200,55 @@ class Jobs(Workload):
             spec["selector"] = {"matchLabels": {_JOB_UID: uid}}
 
     def validate(self, obj: JSON) -> list[FieldError]:
-        spec = obj["spec"]
-        errors: list[FieldError] = []
-        for key in ("parallelism", "completions", "backoffLimit"):
-            value = spec.get(key)
-            if value is not None and value < 0:
-                errors.append(invalid_value(f"spec.{key}", value, "must be greater than or equal to 0"))
-        errors += _indexed_errors(spec)
-        policy = spec["template"]["spec"].get("restartPolicy")
-        errors.extend(validate_pod_spec(spec["template"]["spec"], "spec.template.spec"))
-        if policy not in ("OnFailure", "Never"):
-            text = 'Required value: valid values: "OnFailure", "Never"'
-            errors.append(FieldError("FieldValueRequired", text, "spec.template.spec.restartPolicy"))
-        return errors
+        return _job_errors(obj["spec"], "spec")
 
     def validate_update(self, new: JSON, old: JSON) -> list[FieldError]:
         errors = self.validate(new)
-        for key in ("selector", "completionMode"):
-            if new["spec"].get(key) != old["spec"].get(key):
+        for key in ("selector", "template", "completionMode"):
+            was, now = old["spec"].get(key), new["spec"].get(key)
+            if key == "template" and old["spec"].get("suspend") and not (old.get("status") or {}).get("startTime"):
+                was, now = _unplaced(was), _unplaced(now)  # where pods go can be said until the job starts
+            if was != now:
                 errors.append(invalid_value(f"spec.{key}", new["spec"].get(key), "field is immutable"))
         return errors
 
 
-def _indexed_errors(spec: JSON) -> list[FieldError]:
-    """What only indexed jobs may have, and must have (`pkg/apis/batch/validation`)."""
-    if spec["completionMode"] == "Indexed":
+def _unplaced(template: JSON) -> JSON:
+    """A template without what says where its pods go, which queues for suspended jobs fill in."""
+    meta = {key: value for key, value in template["metadata"].items() if key not in ("labels", "annotations")}
+    placing = ("affinity", "nodeSelector", "tolerations", "schedulingGates")
+    return {"metadata": meta, "spec": {key: value for key, value in template["spec"].items() if key not in placing}}
+
+
+def _job_errors(spec: JSON, path: str) -> list[FieldError]:
+    """Findings about the spec of a job, or of a template of jobs (`pkg/apis/batch/validation`)."""
+    errors = _negative(spec, path, "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit")
+    errors += _negative(spec, path, "ttlSecondsAfterFinished")
+    errors += _indexed_errors(spec, path)
+    policy = spec["template"]["spec"].get("restartPolicy")
+    errors.extend(validate_pod_spec(spec["template"]["spec"], f"{path}.template.spec"))
+    if policy not in ("OnFailure", "Never"):
+        text = 'Required value: valid values: "OnFailure", "Never"'
+        errors.append(FieldError("FieldValueRequired", text, f"{path}.template.spec.restartPolicy"))
+    return errors
+
+
+def _negative(spec: JSON, path: str, *keys: str) -> list[FieldError]:
+    """A finding for each of these numbers that is below zero."""
+    text = "must be greater than or equal to 0"
+    return [invalid_value(f"{path}.{key}", spec[key], text) for key in keys if (spec.get(key) or 0) < 0]
+
+
+def _indexed_errors(spec: JSON, path: str) -> list[FieldError]:
+    """What only indexed jobs may have, and must have."""
+    if spec.get("completionMode") == "Indexed":
         if spec.get("completions") is None:
-            return [required("spec.completions", "when completion mode is Indexed")]
+            return [required(f"{path}.completions", "when completion mode is Indexed")]
         if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
-            return [required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified")]
+            return [required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")]
         return []
     return [
-        invalid_value(f"spec.{key}", spec[key], "requires indexed completion mode")
+        invalid_value(f"{path}.{key}", spec[key], "requires indexed completion mode")
         for key in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
         if spec.get(key) is not None
     ]
@@ -226,6 +267,39 @@ class CronJobs(Generational):
         obj["status"] = {}
 
     def validate(self, obj: JSON) -> list[FieldError]:
-        if not obj["spec"].get("schedule"):
-            return [required("spec.schedule")]
-        return []
+        spec, name = obj["spec"], obj["metadata"].get("name", "")
+        errors: list[FieldError] = []
+        if len(name) > _CRON_JOB_NAME:
+            errors.append(invalid_value("metadata.name", name, f"must be no more than {_CRON_JOB_NAME} characters"))
+        errors += _schedule_errors(spec)
+        policies = ["Allow", "Forbid", "Replace"]
+        if spec["concurrencyPolicy"] not in policies:
+            errors.append(unsupported("spec.concurrencyPolicy", spec["concurrencyPolicy"], policies))
+        errors += _job_errors(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
+        limits = ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+        return errors + _negative(spec, "spec", *limits)
+
+
+def _schedule_errors(spec: JSON) -> list[FieldError]:
+    text, zone = spec.get("schedule", ""), spec.get("timeZone")
+    if not text:
+        return [required("spec.schedule")]
+    if "TZ" in text:
+        why = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+        return [invalid_value("spec.schedule", text, why if zone else _ZONE_IN_SCHEDULE)]
+    errors: list[FieldError] = []
+    try:
+        Schedule(text)
+    except CronError as error:
+        errors.append(invalid_value("spec.schedule", text, str(error)))
+    if zone is not None and not zone:
+        errors.append(invalid_value("spec.timeZone", zone, "timeZone must be nil or non-empty string"))
+    elif zone is not None and zone.lower() == "local":
+        why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        errors.append(invalid_value("spec.timeZone", zone, why))
+    elif zone is not None:
+        try:
+            ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            errors.append(invalid_value("spec.timeZone", zone, f"unknown time zone {zone}"))
+    return errors

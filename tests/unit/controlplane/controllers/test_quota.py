@@ -52,6 +52,33 @@ async def test_used_follows_what_comes_and_goes() -> None:
 
 
 @pytest.mark.asyncio
+async def test_used_is_given_back_by_other_kinds() -> None:
+    """Claims, services and secrets that go, and what is counted before the quota came."""
+    async with lab("1") as it:
+        namespace = "/api/v1/namespaces/default"
+        asked = {"requests": {"storage": "1536Mi"}}
+        claim = {"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": asked}}
+        await it.client.create(f"{namespace}/persistentvolumeclaims", claim)
+        await it.client.create(f"{namespace}/secrets", {"metadata": {"name": "s"}})
+        service = {"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}}
+        await it.client.create(f"{namespace}/services", service)
+        hard = {"requests.storage": "3Gi", "secrets": "2", "services.nodeports": "5", "memory": "8Gi"}
+        await it.client.create(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+
+        async def is_used(storage: str, secrets: str, ports: str) -> bool:
+            wanted = {"requests.storage": storage, "secrets": secrets, "services.nodeports": ports, "memory": "0"}
+            return await used(it) == wanted
+
+        await it.until(lambda: is_used("1536Mi", "1", "1"))
+        assert "requests.storage: 1536Mi/3Gi" in await it.kubectl("get", "quota")
+        await it.client.patch(f"{namespace}/services/s", {"spec": {"type": "ClusterIP"}})
+        await it.client.delete(f"{namespace}/secrets/s")
+        await it.until(lambda: is_used("1536Mi", "0", "0"), within=5.0)
+        await it.client.delete(f"{namespace}/persistentvolumeclaims/c")
+        await it.until(lambda: is_used("0", "0", "0"), within=10.0)
+
+
+@pytest.mark.asyncio
 async def test_a_replica_set_that_hits_its_quota_goes_on_when_there_is_room() -> None:
     async with lab("1") as it:
         await it.client.create(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "2"}}})
