@@ -88,7 +88,7 @@ class CountedMeasures(Measures):
     def __init__(self, profile: Profile, hooks: SchedulerHooks, monotonic: Callable[[], float]) -> None:
         self._profile = profile
         self._hooks = hooks
-        self._monotonic = monotonic
+        self.now = self._monotonic = monotonic  # type: ignore[method-assign]
         self._succeeded: dict[str, Histogram] = {}
 
         def counters(point: str, plugins: Iterable[Any]) -> dict[str, Counter]:
@@ -107,9 +107,6 @@ class CountedMeasures(Measures):
         self._late = frozenset(plugin.name for plugin in profile.filter[len(early) :])
         self._cycles = 0
         self._timed: Profile | None = None
-
-    def now(self) -> float:
-        return self._monotonic()
 
     def of_cycle(self, profile: Profile) -> Profile:
         self._cycles += 1

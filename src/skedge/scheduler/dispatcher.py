@@ -64,7 +64,7 @@ class Dispatcher:
 
     def apart(self, job: Job, name: str) -> None:
         """Something that goes on for longer than one call and is no binding gets a task of its own."""
-        self._spawn(self._run(job, False), name)
+        self._spawn(self._run(job), name)
 
     async def drain(self) -> None:
         """Waits until the workers have nothing to do; tasks of their own are not waited for."""
@@ -87,31 +87,33 @@ class Dispatcher:
                 _, _, job, binding = heappop(self._jobs)
                 self._working += 1
                 try:
-                    await self._run(job, binding)
+                    await job()
+                except Exception as error:
+                    log.error(error, "A call broke off")
                 finally:
                     self._working -= 1
+                    if binding:
+                        self._binding_ended()
             if not self._working:
                 self._drained.set()
             rest: asyncio.Future[None] = loop.create_future()
             self._idle.append(rest)
             await rest
 
-    async def _run(self, job: Job, binding: bool) -> None:
+    def _binding_ended(self) -> None:
+        self.unfinished_bindings -= 1
+        if self.unfinished_bindings - self._waiting_apart == self.limit - 1:
+            self.on_room()
+
+    async def _run(self, job: Job) -> None:
         try:
             await job()
         except Exception as error:
             log.error(error, "A call broke off")
-        finally:
-            if binding:
-                self.unfinished_bindings -= 1
-                if self.unfinished_bindings - self._waiting_apart == self.limit - 1:
-                    self.on_room()
 
     async def _run_apart(self, job: Job) -> None:
         try:
-            await job()
-        except Exception as error:
-            log.error(error, "A call broke off")
+            await self._run(job)
         finally:
             self.unfinished_bindings -= 1
             self._waiting_apart -= 1

@@ -45,11 +45,8 @@ class Decision(NamedTuple):
     started: float
     evaluated_nodes: int
     feasible_nodes: int
+    pod: PodInfo  # as it was when it was popped
     wait_reasons: tuple[str, ...] = ()  # what those Permit plugins said
-
-    @property
-    def pod(self) -> PodInfo:
-        return self.queued.pod
 
     @property
     def node_name(self) -> str:
@@ -240,7 +237,7 @@ def _ask(
     measures.point(PERMIT, Code.WAIT.word if waits else PASSED, start)
     activate(scheduler, state)
     evaluated, feasible = search.evaluated_nodes, len(search.rows)
-    return Decision(queued, profile, state, placed, waits, started, evaluated, feasible, tuple(reasons))
+    return Decision(queued, profile, state, placed, waits, started, evaluated, feasible, pod, tuple(reasons))
 
 
 def _told(status: Status, point: str, pod: PodInfo, state: CycleState, scheduler: Scheduler) -> Status:

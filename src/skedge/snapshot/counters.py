@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from skedge.snapshot.affinity_terms import NO_LABELS, PodTerms, Scope, Term
+from skedge.snapshot.affinity_terms import NO_LABELS, NO_TERMS, PodTerms, Scope, Term
 from skedge.snapshot.counters_index import Postings, SelectorIndex
 from skedge.snapshot.counters_recent import Recent
 from skedge.snapshot.counters_rows import Domains, DomainSums, RowCounts, Rule
@@ -192,6 +192,8 @@ class Counters:
 
     def _hold(self, pod: PlacedPod, row: int, sign: int) -> None:
         """Counts a pod among the holders of its terms, or no longer."""
+        if pod.affinity_terms is NO_TERMS:
+            return
         for key in _keys(pod.affinity_terms):
             holders = self._holders.get(key)
             if holders is None:
@@ -284,7 +286,7 @@ def _alike(old: PlacedPod, new: PlacedPod) -> bool:
     return (
         old.terminating == new.terminating
         and (old.labels is new.labels or old.labels == new.labels)
-        and old.affinity_terms == new.affinity_terms
+        and (old.affinity_terms is new.affinity_terms or old.affinity_terms == new.affinity_terms)
     )
 
 

@@ -16,7 +16,7 @@ from skedge.api.core import Affinity, Container, Pod, PodCondition, PodResourceC
 from skedge.api.meta import OwnerReference
 from skedge.api.ports import HostPort, host_ports
 from skedge.api.requests import is_scalar, nonzero_requests, pod_limits, pod_requests
-from skedge.snapshot.affinity_terms import PodTerms, pod_terms
+from skedge.snapshot.affinity_terms import NO_TERMS, PodTerms, pod_terms
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -244,6 +244,8 @@ class PodInfo:
     @property
     def affinity_terms(self) -> PodTerms:
         """Compiled pod affinity and anti-affinity, shared by pods that have the same."""
+        if self.pod.spec.affinity is None:
+            return NO_TERMS
         found: PodTerms | None = self._caches.get("affinity_terms")
         if found is None:
             found = self._caches["affinity_terms"] = pod_terms(self.affinity, self.namespace)
