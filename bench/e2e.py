@@ -7,6 +7,7 @@ null binder binds the same pods in the same server before.
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -43,6 +44,8 @@ async def scheduling(
     gates: FeatureGates | None = None,
 ) -> AsyncIterator[SchedulerProcess]:
     """A scheduler in this process, from when it has seen everything until the block ends."""
+    gc.unfreeze()  # what a scheduler before this one left in circles
+    gc.collect()
     config.client_connection.qps, config.client_connection.burst = 5000.0, 5000
     config.leader_election.leader_elect = False
     ready = asyncio.Event()

@@ -32,7 +32,7 @@ def table(records: Sequence[Record]) -> str:
     """Aligned columns, a line a record."""
     rows = [[title for title, _ in COLUMNS]]
     for record in records:
-        shown = [_cell(record.get(key)) for _, key in COLUMNS]
+        shown = [cell(record.get(key)) for _, key in COLUMNS]
         rows.append([*shown[:3], "failed", *[""] * (len(COLUMNS) - 4)] if "error" in record else shown)
     widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
     lines = []
@@ -42,7 +42,7 @@ def table(records: Sequence[Record]) -> str:
     return "\n".join(lines)
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else number(float(value))

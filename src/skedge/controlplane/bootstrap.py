@@ -114,7 +114,10 @@ ROLES: dict[str, list[JSON]] = {
         )
     ],
     "system:monitoring": [
-        _paths("/healthz", "/healthz/*", "/livez", "/livez/*", "/metrics", "/metrics/slis", "/readyz", "/readyz/*")
+        _paths(
+            *("/flagz", "/healthz", "/healthz/*", "/livez", "/livez/*"),
+            *("/metrics", "/metrics/slis", "/readyz", "/readyz/*", "/statusz"),
+        )
     ],
     "system:public-info-viewer": [_paths("/healthz", "/livez", "/readyz", "/version", "/version/")],
 }

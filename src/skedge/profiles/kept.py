@@ -129,7 +129,11 @@ class Kept:
         self._clean = None
         table = self._table
         answers = np.zeros(table.capacity, np.int64)
-        answers[: table.size] = self._rule(self._state, self._pod, Rows(table))
+        found = self._rule(self._state, self._pod, Rows(table))
+        if isinstance(found, int) and found == 0:
+            self._clean = True
+        else:
+            answers[: table.size] = found
         self.answers = answers
         self.generation += 1
         if self._totals is not None:

@@ -213,10 +213,10 @@ class Standing:
         totals = np.zeros(self._table.capacity, np.int64)
         for weighted in self.scores:
             scores = weighted.normalized(weighted.kept.answers)
-            if scores.astype(np.uint64).max() > MAX_NODE_SCORE:  # what is below 0 is large there
+            if scores.astype(np.int64, copy=False).view(np.uint64).max() > MAX_NODE_SCORE:  # below 0: large there
                 bad = ((scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)) & self.feasible
                 self.invalid.update(np.flatnonzero(bad).tolist())
-            totals += scores * weighted.weight
+            totals += scores if weighted.weight == 1 else scores * weighted.weight
         totals[~self.feasible] = INFEASIBLE
         self.totals = totals
 

@@ -106,6 +106,11 @@ class Rows:
         return self._size
 
     @property
+    def whole(self) -> bool:
+        """Whether these are all rows of the table, in order."""
+        return isinstance(self._index, slice)
+
+    @property
     def rows(self) -> Rowids:
         return np.arange(self._size) if isinstance(self._index, slice) else self._index
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,12 +19,21 @@ from skedge.framework.plugin import MAX_NODE_SCORE, Depends
 from skedge.framework.state import CycleState
 from skedge.framework.status import SKIP, SUCCESS, Status
 from skedge.plugins.helpers.allocation import counts
-from skedge.snapshot.arith import everywhere, truncate
+from skedge.snapshot.arith import Ints, everywhere, truncate
 from skedge.snapshot.changes import Aspect
+from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PodInfo
-from skedge.snapshot.views import View
+from skedge.snapshot.views import Rows, View
 
 _REQUESTS = "noderesources/balanced-requests"
+
+
+class _Kept(NamedTuple):
+    """How even all rows are without another pod, as of a position in the table's log."""
+
+    table: NodeTable
+    position: int
+    answers: Ints
 
 
 class NodeResourcesBalancedAllocation:
@@ -38,6 +47,7 @@ class NodeResourcesBalancedAllocation:
         args = args or NodeResourcesBalancedAllocationArgs.default()
         self._resources = [r.name for r in args.resources or ()]
         self._memo = f"{_REQUESTS}/{','.join(self._resources)}"
+        self._kept: dict[tuple[str, ...], _Kept] = {}  # by resources that count: scalar ones may be left out
 
     def fragment(self, pod: PodInfo) -> Hashable:
         return self._request(pod)
@@ -61,23 +71,45 @@ class NodeResourcesBalancedAllocation:
         request = self._request(pod)
         if not any(request):
             return view.full(0)
-        before, after = [], []
-        for resource, amount in zip(self._resources, request, strict=True):
-            if not counts(resource, amount):
-                continue
-            divisor, present = view.divisor(resource)
-            used = view.requested(resource)
-            before.append((_fraction(used, divisor), present))
-            after.append((_fraction(used + amount, divisor), present))
-        with_pod, without_pod = _evenness(after, view), _evenness(before, view)
+        counted = tuple([each for each in zip(self._resources, request, strict=True) if counts(*each)])
+        with_pod, without_pod = _filled(view, counted), self._without(view, tuple([name for name, _ in counted]))
         half = MAX_NODE_SCORE // 2
         return half + (half + with_pod - without_pod) // 2
+
+    def _without(self, view: View, resources: tuple[str, ...]) -> Any:
+        """How even nodes are before a pod comes; for all rows it is kept, and brought up to date where they changed."""
+        nothing = tuple([(name, 0) for name in resources])
+        table = view.table
+        if type(view) is not Rows or not view.whole:
+            return _filled(view, nothing)
+        kept, rows = self._kept.get(resources), None
+        if kept is not None and kept.table is table and len(kept.answers) == table.size:
+            rows = table.log.since(kept.position, self.reads | Aspect.NODE)
+        if kept is None or rows is None or len(rows) * 8 > table.size:
+            answers = _filled(view, nothing)
+        else:
+            answers = kept.answers
+            if rows:
+                index = np.fromiter(rows, np.int64, len(rows))
+                answers[index] = _filled(Rows(table, index), nothing)
+        self._kept[resources] = _Kept(table, table.log.position, answers)
+        return answers
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return ()
 
     def sign(self, pod: PodInfo) -> tuple[dict[str, Any], Status]:
         return {"v1.Pod.Spec.ContainerRequestsAndOverheads()": dict(pod.requests)}, SUCCESS
+
+
+def _filled(view: View, requests: Sequence[tuple[str, int]]) -> Any:
+    """How evenly resources are used with these requests on top of what is there."""
+    fractions = []
+    for resource, amount in requests:
+        divisor, present = view.divisor(resource)
+        used = view.requested(resource)
+        fractions.append((_fraction(used + amount if amount else used, divisor), present))
+    return _evenness(fractions, view)
 
 
 def _fraction(used: Any, allocatable: Any) -> Any:
