@@ -63,9 +63,11 @@ async def steady(url: str | None, nodes: int, placed: int, seconds: float) -> di
             )
             try:
                 await _until_placed(objects, waiting, 0)
-                command = [sys.executable, "-m", "bench.load", "--heartbeats", server.url, str(nodes), str(seconds + 5)]
+                calm = min(4.0, seconds)  # until it is used to them
+                lasts = str(seconds + calm + 0.5)
+                command = [sys.executable, "-m", "bench.load", "--heartbeats", server.url, str(nodes), lasts]
                 load = await asyncio.create_subprocess_exec(*command)
-                await asyncio.sleep(4.0)
+                await asyncio.sleep(calm)
                 used, start = cpu_seconds(process.pid), time.perf_counter()
                 await asyncio.sleep(seconds)
                 used, took = cpu_seconds(process.pid) - used, time.perf_counter() - start
