@@ -13,16 +13,8 @@ REPORTS = """
 """
 ELSEWHERE = {
     53: "the fence before changes: unit/client/test_leaderelection.py and e2e/",
-    56: "plugins/test_volume_binding: selected-node before the bind",
-    58: "soak: claims and volumes come and go in any order",
-    59: "soak: claims and volumes come and go in any order",
-    62: "plugins: attach limits of ephemeral volumes",
     76: "scheduler/test_extenders.py",
     91: "client/test_reflector.py and the soak",
-    101: "config/test_plugin_sets.py",
-    103: "config/test_plugin_args.py",
-    104: "config/test_load.py",
-    106: "config/test_load.py",
     107: "client/test_leaderelection.py and e2e/",
     109: "client/test_leaderelection.py",
     113: "client/test_events.py",
