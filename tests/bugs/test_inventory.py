@@ -12,14 +12,9 @@ REPORTS = """
     113 115 116 118 119 121 122 124 125 127 128 130
 """
 ELSEWHERE = {
-    53: "the fence before changes: unit/client/test_leaderelection.py and e2e/",
     76: "scheduler/test_extenders.py",
     91: "client/test_reflector.py and the soak",
-    107: "client/test_leaderelection.py and e2e/",
-    109: "client/test_leaderelection.py",
-    113: "client/test_events.py",
     127: "simulate: explain",
-    128: "client/test_rest.py",
 }
 NOT_HERE = {
     115: "measured by the benchmarks, not asserted",
