@@ -128,14 +128,17 @@ def test_b107_a_scheduler_with_the_lease_of_another_waits(caplog: pytest.LogCapt
 def test_b109_a_clock_that_jumps_takes_no_lease(whose: str, jump: float) -> None:
     async def story(world: World) -> None:
         world.add_node(make_node("n1"))
-        async with world.scheduler() as (one, _):
+        async with world.scheduler() as (one, leaders):
             await asyncio.sleep(5.0)
             async with world.scheduler() as (two, wire):
                 await asyncio.sleep(5.0)
                 holder, before = world.holder(), len(wire.requests)
+                slow = True  # so that the record is the same before and after the jump
+                leaders.refusal = lambda method, path: ConnectionRefused("no") if slow and "/leases" in path else None
                 clock: Any = {"standby": two, "leader": one}[whose].clock
                 clock.jump(jump)
                 for i in range(60):
+                    slow = i < 6
                     await asyncio.sleep(1.0)
                     assert (leads(one), leads(two)) == (True, False), i
                 assert world.holder() == holder
