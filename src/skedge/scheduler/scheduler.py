@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
@@ -83,9 +82,6 @@ class Scheduler:
         self.hooks = hooks or SchedulerHooks()
         self.waiting = WaitingPods()
         self.pre_binding: dict[str, asyncio.Task[Status]] = {}
-        self._patches: dict[
-            str, deque[Callable[[], Awaitable[None]]]
-        ] = {}  # UID -> what is under way or waits, in turn
         self.dispatcher = dispatcher or Dispatcher()
         self.extenders = Extenders(extenders, cache, rng)
         self.inbox: Inbox = NoInbox() if inbox is None else inbox
@@ -205,42 +201,14 @@ class Scheduler:
             log.error(error, "Event could not be recorded", pod=pod.key, reason=reason)
 
     def patch_status(self, pod: PodInfo, patch: Mapping[str, Any]) -> None:
-        """Sends a status patch when a connection is free; a failure is logged.
-
-        Patches of one pod go one after another: on two connections the older might arrive last, and stay.
-        """
-        waiting = self._patches.get(pod.uid)
-        if waiting is not None:
-            waiting.append(partial(self._patch, pod, patch))
-            return
-        waiting = self._patches[pod.uid] = deque((partial(self._patch, pod, patch),))
+        """Sends a status patch when a connection is free; a failure is logged."""
 
         async def job() -> None:
-            try:
-                while waiting:
-                    await waiting.popleft()()
-            finally:
-                del self._patches[pod.uid]
+            await self.patch_status_now(pod, patch)
 
         self.dispatcher.call(job, pod.priority)
 
     async def patch_status_now(self, pod: PodInfo, patch: Mapping[str, Any]) -> None:
-        """As `patch_status`, at once if no other patch of the pod is under way, and waits for it."""
-        waiting = self._patches.get(pod.uid)
-        if waiting is None:
-            await self._patch(pod, patch)
-            return
-        sent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        async def in_turn() -> None:
-            await self._patch(pod, patch)
-            if not sent.done():
-                sent.set_result(None)
-
-        waiting.append(in_turn)
-        await sent
-
-    async def _patch(self, pod: PodInfo, patch: Mapping[str, Any]) -> None:
         try:
             await self.ports.patcher.patch_status(pod, patch)
         except Exception as error:
