@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,13 +39,40 @@ def rss_mib() -> float:
     return round(int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE_MIB, 1)
 
 
-async def fill(objects: Objects, url: str, nodes: int, placed: int) -> list[str]:
-    """Nodes, and pods placed on them in turn; the nodes' names."""
+async def make_nodes(objects: Objects, nodes: int) -> list[str]:
+    """Nodes; their names."""
     batch = Batch(Template("node"), 0, nodes)
     await objects.create(batch)
-    names = [batch.template.name(i) for i in batch.numbers()]
+    return [batch.template.name(i) for i in batch.numbers()]
+
+
+async def fill(objects: Objects, url: str, nodes: int, placed: int) -> None:
+    """Nodes, and pods placed on them in turn."""
+    names = await make_nodes(objects, nodes)
     await bind_all(url, await objects.create(Batch(Template("light-pod"), 0, placed)), names, events=False)
-    return names
+
+
+@asynccontextmanager
+async def running(server: Server, folder: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """`skedge scheduler` in a process of its own, until the block ends."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "skedge", "scheduler", "--kubeconfig", str(server.write_kubeconfig(Path(folder)))),
+        *("--leader-elect=false", "--secure-port=0"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+async def until_placed(objects: Objects, template: Template, i: int, look: float = 0.2) -> None:
+    """Waits until pod `i` has a node."""
+    while not await objects.node_of(template, i):  # noqa: ASYNC110
+        await asyncio.sleep(look)
 
 
 async def steady(url: str | None, nodes: int, placed: int, seconds: float) -> dict[str, Any]:
@@ -54,15 +83,8 @@ async def steady(url: str | None, nodes: int, placed: int, seconds: float) -> di
             await fill(objects, server.url, nodes, placed)
             waiting = Template("pod")
             await objects.create(Batch(waiting, 0, 1))
-            kubeconfig = server.write_kubeconfig(Path(folder))
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "skedge", "scheduler", "--kubeconfig", str(kubeconfig)),
-                *("--leader-elect=false", "--secure-port=0"),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            try:
-                await _until_placed(objects, waiting, 0)
+            async with running(server, folder) as process:
+                await until_placed(objects, waiting, 0)
                 calm = min(4.0, seconds)  # until it is used to them
                 lasts = str(seconds + calm + 0.5)
                 command = [sys.executable, "-m", "bench.load", "--heartbeats", server.url, str(nodes), lasts]
@@ -73,10 +95,6 @@ async def steady(url: str | None, nodes: int, placed: int, seconds: float) -> di
                 used, took = cpu_seconds(process.pid) - used, time.perf_counter() - start
                 peak = figures.peak_rss_mib(process.pid)
                 await load.wait()
-            finally:
-                if process.returncode is None:
-                    process.terminate()
-                await process.wait()
     return {
         "nodes": nodes,
         "pods": placed,
@@ -181,9 +199,4 @@ async def _placed(objects: Objects, batch: Batch) -> None:
     """Creates pods, and waits until all have nodes."""
     await objects.create(batch)
     for i in batch.numbers():
-        await _until_placed(objects, batch.template, i)
-
-
-async def _until_placed(objects: Objects, template: Template, i: int) -> None:
-    while not await objects.node_of(template, i):  # noqa: ASYNC110
-        await asyncio.sleep(0.2)
+        await until_placed(objects, batch.template, i)

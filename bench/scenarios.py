@@ -6,21 +6,17 @@ from __future__ import annotations
 import asyncio
 import random
 import resource
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Any, Final, NamedTuple
-
-import aiohttp
 
 from bench import figures
 from bench.decisions import World as Engine
 from bench.decisions import configuration
 from bench.e2e import scheduling
-from bench.endurance import churn, loop_lag, steady
+from bench.endurance import churn, fill, loop_lag, make_nodes, running, steady, until_placed
 from bench.null_binder import bind_all
 from bench.objects import Template
 from bench.operations import Batch
@@ -57,18 +53,12 @@ class Arrivals:
             await asyncio.sleep(LOOK)
 
 
-async def _cluster(objects: Objects, nodes: int) -> list[str]:
-    batch = Batch(Template("node"), 0, nodes)
-    await objects.create(batch)
-    return [batch.template.name(i) for i in batch.numbers()]
-
-
 async def watch_to_bind(url: str | None, nodes: int, rate: float, seconds: float) -> dict[str, Any]:
     """Pods offered at a steady rate by another process; latency from their watch event to that of their binding."""
     arrivals, pods = Arrivals(), int(rate * seconds)
     with Server(url) as server:
         async with Objects(server.url) as objects:
-            await _cluster(objects, nodes)
+            await make_nodes(objects, nodes)
         async with scheduling(server, configuration(), figures.Timing(), arrivals.connect):
             cpu = time.process_time()
             command = [sys.executable, "-m", "bench.load", server.url, str(rate), str(seconds)]
@@ -93,7 +83,7 @@ async def first_in_line(url: str | None, nodes: int, queued: int) -> dict[str, A
     with Server(url) as server:
         async with Objects(server.url) as objects:
             await objects.create(Batch(Template("priority-class"), 0, 1))
-            await _cluster(objects, nodes)
+            await make_nodes(objects, nodes)
             await objects.create(Batch(Template("pod"), 0, queued))
             urgent = Template("pod-high-priority-small")
             took = []
@@ -123,34 +113,14 @@ async def start_up(url: str | None, nodes: int, placed: int) -> dict[str, Any]:
     """A scheduler process is started in a cluster full of pods, and one more waits; how long until that has a node."""
     with Server(url) as server, tempfile.TemporaryDirectory() as folder:
         async with Objects(server.url) as objects:
-            names = await _cluster(objects, nodes)
-            await bind_all(
-                server.url, await objects.create(Batch(Template("light-pod"), 0, placed)), names, events=False
-            )
+            await fill(objects, server.url, nodes, placed)
             waiting = Template("pod")
             await objects.create(Batch(waiting, 0, 1))
-        kubeconfig = server.write_kubeconfig(Path(folder))
-        command = [sys.executable, "-m", "skedge", "scheduler", "--kubeconfig", str(kubeconfig), "--leader-elect=false"]
-        path = waiting.where.path("default", waiting.name(0))
-        start = time.perf_counter()
-        process = await asyncio.create_subprocess_exec(
-            *command, "--secure-port=0", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        try:
-            async with aiohttp.ClientSession(server.url) as session:
-                while True:
-                    async with session.get(path) as response:
-                        if (await response.json())["spec"].get("nodeName"):
-                            break
-                    if process.returncode is not None:
-                        raise RuntimeError(f"the scheduler ended with {process.returncode}")
-                    await asyncio.sleep(LOOK)
-            took = time.perf_counter() - start
-            peak = figures.peak_rss_mib(process.pid)
-        finally:
-            if process.returncode is None:
-                process.terminate()
-            await process.wait()
+            start = time.perf_counter()
+            async with running(server, folder) as process:
+                await until_placed(objects, waiting, 0, LOOK)
+                took = time.perf_counter() - start
+                peak = figures.peak_rss_mib(process.pid)
     return {
         "nodes": nodes,
         "pods": placed,
@@ -163,7 +133,7 @@ async def server_bindings(url: str | None, nodes: int, pods: int) -> dict[str, A
     """Bindings the API server takes while a watch on pods is open."""
     with Server(url) as server:
         async with Objects(server.url) as objects:
-            names = await _cluster(objects, nodes)
+            names = await make_nodes(objects, nodes)
             made = await objects.create(Batch(Template("pod"), 0, pods))
         watching = await _watch(server.url)
         try:

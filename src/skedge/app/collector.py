@@ -20,8 +20,8 @@ By default a column of a large cluster is mapped anew from the system each time,
 """
 
 
-def make_rare() -> None:
-    """Makes passes rare, and keeps freed arrays at hand; to be called before the state of a cluster is read."""
+def expect_large_heap() -> None:
+    """Makes passes of the collector rare, and keeps freed arrays at hand; to be called before a cluster is read."""
     gc.set_threshold(*THRESHOLDS)
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc has it; elsewhere nothing is lost but speed
     if set_option is not None:
@@ -34,6 +34,6 @@ def calm() -> None:
 
     Only the young are looked through before: a pass over everything would stop the process for too long.
     """
-    make_rare()
+    expect_large_heap()
     gc.collect(1)
     gc.freeze()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from skedge import names
-from skedge.app.collector import calm, make_rare
+from skedge.app.collector import calm, expect_large_heap
 from skedge.app.failures import reason
 from skedge.app.metrics import build_metrics, flag_values
 from skedge.app.plugin_files import enable, load_plugins
@@ -116,7 +116,7 @@ def _run(options: Options, gates: FeatureGates, version: str, signals: Signals, 
     metrics = build_metrics(options, gates, _read)
 
     async def main() -> int:
-        make_rare()
+        expect_large_heap()
         for warning in await use_policy(done, client_config, gates, user_agent=f"{names.COMPONENT_NAME}/{version}"):
             log.warning(warning)
         process = SchedulerProcess(

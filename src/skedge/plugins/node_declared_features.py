@@ -30,12 +30,10 @@ USER_NAMESPACES_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
 def required_features(pod: PodInfo) -> tuple[str, ...]:
     """The features a node must declare to run the pod, sorted."""
     rules = [rule for container in pod.containers() for rule in container.restart_policy_rules or ()]
-    restarts = any(rule.action == "RestartAllContainers" for rule in rules) if rules else False
-    shares = pod.pod.spec.host_network and pod.pod.spec.host_users is False
-    if not restarts and not shares:
-        return ()
-    needed = ((restarts, RESTART_ALL_CONTAINERS), (shares, USER_NAMESPACES_HOST_NETWORK))
-    return tuple([feature for needs, feature in needed if needs])
+    found = [RESTART_ALL_CONTAINERS] if "RestartAllContainers" in [rule.action for rule in rules] else []
+    if pod.pod.spec.host_network and pod.pod.spec.host_users is False:
+        found.append(USER_NAMESPACES_HOST_NETWORK)
+    return tuple(found)
 
 
 class NodeDeclaredFeatures:

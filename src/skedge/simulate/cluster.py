@@ -6,7 +6,7 @@ Nothing is bound and nobody evicted: a profile of a cluster answers, and that is
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -67,9 +67,6 @@ class Nominations:
         left.remove(pod)
         if not left:
             del self._pods[pod.node_name]
-
-    def nominated_nodes(self) -> Iterable[str]:
-        return self._pods
 
     def nominated_pods(self, node_name: str) -> list[PlacedPod]:
         return self._pods.get(node_name, [])
