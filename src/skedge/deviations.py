@@ -76,6 +76,20 @@ DEVIATIONS: Final = (
         "Upstream keeps one in some orders of events; no question can tell the two apart.",
     ),
     Deviation(
+        _QUEUE,
+        "Room promised to a pod that goes elsewhere wakes others",
+        "`status.nominatedNodeName`",
+        "Also where the pod is bound to another node, or where no object ever showed the promise. Upstream's others "
+        "wait for another event or the sweep.",
+    ),
+    Deviation(
+        _QUEUE,
+        "Status patches of a pod that is bound meanwhile are dropped",
+        "gate `SchedulerAsyncAPICalls`",
+        "Patches do not hold up the cycle as upstream's do. Those of one pod go one after another, what is said "
+        "meanwhile becomes one, and a binding waits for the one under way.",
+    ),
+    Deviation(
         _PREEMPTION,
         "With the gate off, victims are still evicted beside the loop",
         "gate `SchedulerAsyncPreemption`",

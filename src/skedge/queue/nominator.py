@@ -87,11 +87,15 @@ class PodNominator:
             del self._nodes[node]
         self._touch(node)
 
-    def moved(self, uid: str) -> None:
-        """The pod was popped, or put back: what was promised to it counts for less while it is in flight."""
-        node = self._node_of.get(uid)
-        if node is not None:
+    def moved(self, uid: str) -> str:
+        """The pod was popped, or put back: what was promised to it counts for less while it is in flight.
+
+        Returns the node, or "".
+        """
+        node = self._node_of.get(uid, "")
+        if node:
             self._touch(node)
+        return node
 
     def _touch(self, node: str) -> None:
         for kept in self._crowds.values():

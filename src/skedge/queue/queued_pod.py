@@ -26,6 +26,7 @@ class QueuedPodInfo:
                                the PreEnqueue plugin that keeps the pod out, and what it registered for
     was_flushed_from_unschedulable
                                the sweep of old unschedulable pods moved it; until it is put back
+    promised                   the node it was nominated to when it was popped, until the attempt has come to an end
     bucket                     the unschedulable set's own
     """
 
@@ -40,6 +41,7 @@ class QueuedPodInfo:
         "key",
         "pending_plugins",
         "pod",
+        "promised",
         "rejectors",
         "timestamp",
         "unschedulable_count",
@@ -60,6 +62,7 @@ class QueuedPodInfo:
         self.gating_plugin = ""
         self.gating_events: tuple[ClusterEvent, ...] = ()
         self.was_flushed_from_unschedulable = False
+        self.promised = ""
         self.bucket: Hashable = None
 
     @property

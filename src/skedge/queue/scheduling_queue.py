@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from skedge.clock import Clock
 from skedge.framework.events import (
+    ASSIGNED_POD_DELETE,
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
     SCHEDULE_ATTEMPT_FAILURE,
@@ -182,7 +183,7 @@ class SchedulingQueue:
             self._pending.tell(record, "dropped")
             return False
         self.scheduling_cycle += 1
-        self.nominator.moved(record.pod.uid)
+        record.promised = self.nominator.moved(record.pod.uid)
         if record.rejectors:
             self._pending.count_rejectors(record, -1)
         self._pending.tell(record, "pop")
@@ -272,6 +273,25 @@ class SchedulingQueue:
             if strategy is not Strategy.SKIP:
                 self._pending.unschedulable.remove(record.key)
                 self._pending.requeue(record, strategy, label)
+
+    def promise_over(self, record: QueuedPodInfo, node_name: str) -> None:
+        """An attempt ended with this node for the pod, chosen or nominated.
+
+        Whoever may use another one that was promised to it is told here: where we alone knew of the promise, and where
+        the pod is bound, no change of the pod would tell them.
+        """
+        held, record.promised = record.promised, ""
+        if held and held != node_name:
+            self.room_given_up(record.pod, held, itself=False)
+
+    def room_given_up(self, pod: PodInfo, node_name: str, itself: bool = True) -> None:
+        """A pod does not go to the node that was promised to it: pods of at most its priority may."""
+        self.move_all(
+            ASSIGNED_POD_DELETE,
+            PlacedPod(pod, node_name),
+            None,
+            lambda pending: pending.priority <= pod.priority and (itself or pending.uid != pod.uid),
+        )
 
     def activate(self, pods: Iterable[PodInfo | PlacedPod]) -> None:
         """Try these pods again at once, whatever they wait for (gates excepted); for pods in flight: later."""

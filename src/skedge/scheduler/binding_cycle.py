@@ -11,7 +11,6 @@ from skedge.framework import events
 from skedge.framework.status import SKIP, SUCCESS, Code, Status
 from skedge.profiles.measures import BIND, POST_BIND, PRE_BIND, PRE_BIND_PREFLIGHT
 from skedge.profiles.search import CycleError
-from skedge.scheduler.pod_status import status_patch
 from skedge.scheduler.scheduling_cycle import (
     WAITING,
     Decision,
@@ -119,9 +118,10 @@ async def _steps(
         scheduler.waiting.remove(pod.uid)
         return work
     if work.groups or waiting is not None:
-        patch = status_patch(pod.conditions, pod.nominated_node_name, None, node_name, scheduler.clock.now())
-        if patch is not None:
-            await scheduler.patch_status_now(pod, patch)
+        try:
+            await scheduler.patches.nominate(pod, node_name)
+        except Exception as error:
+            log.error(error, "Error updating pod", pod=pod.key)
     if waiting is not None:
         status = await _wait_on_permit(scheduler, decision, waiting)
         if not status.ok:
@@ -133,6 +133,7 @@ async def _steps(
     start = measures.point(PRE_BIND, status.code.word, start)
     if not status.ok:
         return status
+    await scheduler.patches.settle(pod.uid)
     if scheduler.extenders:
         bound = await scheduler.extenders.bind(pod, node_name)
         if bound is not None:

@@ -112,7 +112,10 @@ class EventHandlers:
             self._assigned_added(new)
             if self._responsible(old):
                 start = self._clock()
+                promised = self._queue.nominator.node_of(old.uid)
                 self._queue.delete(old)
+                if promised and promised != new.node_name:
+                    self._queue.room_given_up(old, promised)
                 self._handled(_UNSCHEDULABLE_DELETE, start)
         elif old.uid != new.uid:
             self.pod_deleted(old)
@@ -161,9 +164,10 @@ class EventHandlers:
             return
         if log.v(4):
             log.info("Update event for unscheduled pod", pod=new.key)
+        promised = old.nominated_node_name or self._queue.nominator.node_of(old.uid)
         self._queue.update(old, new)
-        if old.nominated_node_name and old.nominated_node_name != new.nominated_node_name:
-            self._room_given_up(old)
+        if promised and promised != (new.nominated_node_name or self._queue.nominator.node_of(new.uid)):
+            self._queue.room_given_up(old, promised)
 
     def pod_deleted(self, pod: AnyPod) -> None:
         """Of a pod with a node, or of one without; one that vanished unseen is whatever was last known of it."""
@@ -185,13 +189,14 @@ class EventHandlers:
             return
         if log.v(3):
             log.info("Delete event for unscheduled pod", pod=pod.key)
+        promised = pod.nominated_node_name or self._queue.nominator.node_of(pod.uid)
         self._queue.delete(pod)
         if self._cache.groups is not None and not self._cache.is_assumed(pod.uid):
             self._cache.groups.drop(pod)
         if self._cache.is_assumed(pod.uid):
             self._assumed_deleted(pod)
-        elif pod.nominated_node_name:
-            self._room_given_up(pod)
+        elif promised:
+            self._queue.room_given_up(pod, promised)
         self._handled(_UNSCHEDULABLE_DELETE, start)
 
     def _tell_repairs(self, pod: PlacedPod, before: int) -> None:
@@ -212,10 +217,6 @@ class EventHandlers:
         if waiting is None or not waiting.reject("", "removed"):
             self._cache.forget_pod(cached, cached.node_name)
         self._queue.move_all(events.ASSIGNED_POD_DELETE, cached, None)
-
-    def _room_given_up(self, pod: PodInfo) -> None:
-        """A nominated pod went or was nominated elsewhere: pods of at most its priority may have its room."""
-        self._queue.move_all(events.ASSIGNED_POD_DELETE, pod, None, lambda pending: pending.priority <= pod.priority)
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 

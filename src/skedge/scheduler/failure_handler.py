@@ -11,7 +11,7 @@ from skedge.profiles.diagnosis import FitError
 from skedge.profiles.profile import Profile
 from skedge.queue.queued_pod import QueuedPodInfo
 from skedge.scheduler.pod_group_status import PodGroupError
-from skedge.scheduler.pod_status import POD_SCHEDULED, status_patch
+from skedge.scheduler.pod_status import POD_SCHEDULED
 from skedge.scheduler.scheduling_cycle import Failure, NoNodesError
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.telemetry.logs import get_logger
@@ -69,6 +69,7 @@ class FailureHandler:
         if pod is None:
             return
         scheduler.queue.nominator.add(pod, failure.nominate)
+        scheduler.queue.promise_over(queued, scheduler.queue.nominator.node_of(pod.uid))
         if status.skip:  # no Bind plugin wanted the pod: the reference has no error to tell of
             return
         scheduler.record(
@@ -86,11 +87,7 @@ class FailureHandler:
             message=message,
             observed_generation=pod.pod.metadata.generation or None,
         )
-        patch = status_patch(
-            pod.conditions, pod.nominated_node_name, condition, failure.nominate, scheduler.clock.now()
-        )
-        if patch is not None:
-            scheduler.patch_status(pod, patch)
+        scheduler.patches.tell(pod, condition, failure.nominate)
 
     def _note_rejectors(self, queued: QueuedPodInfo, status: Status) -> None:
         error = status.error

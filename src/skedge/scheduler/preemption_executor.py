@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from skedge import names
@@ -52,7 +51,6 @@ class PreemptionExecutor:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._running: dict[str, PlacedPod | None] = {}  # preemptor's UID -> the last victim, once it is its turn
-        self._gave_up: set[str] = set()  # UIDs of victims that gave up in memory: they are not deleted
 
     # --- what plugins call --------------------------------------------------------------------------------------------
 
@@ -115,17 +113,12 @@ class PreemptionExecutor:
             hooks.preemption_goroutine("error" if failed else "success", took)
 
     def _ended(self, pod: Claimant, victims: Sequence[PlacedPod], failed: bool) -> None:
-        """Wakes the preemptor if no event will: after an error, and where the last victim was seen to go too early,
-        whether it was deleted or gave up in memory."""
+        """Wakes the preemptor if no event will: after an error, and where the last victim's room was free too early,
+        because it was deleted, gave up in memory, or was not bound after all."""
         self._running.pop(pod.uid, None)
-        last = victims[-1]
-        gave_up = last.uid in self._gave_up
-        self._gave_up.difference_update(victim.uid for victim in victims)
         records = (self._scheduler.queue.find(each.key) for each in pod.pods)
         if not failed and any(record is not None and record.gated for record in records):
-            known = self._scheduler.pod_lister(last.key)
-            gone = known is None or known.uid != last.uid
-            failed = gone or (gave_up and not self._scheduler.cache.is_assumed(last.uid))
+            failed = self._scheduler.cache.find_pod(victims[-1].uid) is None
         if failed:
             self._scheduler.queue.activate(pod.pods)
 
@@ -136,11 +129,8 @@ class PreemptionExecutor:
         for other in scheduler.queue.nominator.nominated_pods(node_name):
             if other.priority >= pod.priority:
                 continue
-            patch = status_patch(other.conditions, other.nominated_node_name, None, "", scheduler.clock.now())
-            if patch is None:
-                continue
             try:
-                await self._call(partial(scheduler.ports.patcher.patch_status, other, patch))
+                await scheduler.patches.nominate(other, "")
             except PodGone:
                 continue
             except Exception as error:
@@ -159,7 +149,6 @@ class PreemptionExecutor:
     async def _evict(self, pod: Claimant, node_name: str, victim: PlacedPod, plugin: str) -> None:
         note = f"Preempted by {pod.kind} {pod.uid} on node {node_name}"
         if self._give_up_in_memory(victim, plugin):
-            self._gave_up.add(victim.uid)
             self._record(pod, victim, note + IN_MEMORY)
             return
         ports = self._scheduler.ports

@@ -28,6 +28,7 @@ from skedge.scheduler.extenders import Extenders
 from skedge.scheduler.failure_handler import FailureHandler
 from skedge.scheduler.pod_groups import GroupCycle, run_now
 from skedge.scheduler.scheduling_cycle import Decision, choose, schedule_one
+from skedge.scheduler.status_patches import StatusPatches
 from skedge.scheduler.waiting_pods import WaitingPods
 from skedge.scheduler.workload_preemption import WorkloadPreemption
 from skedge.snapshot.pods import PlacedPod, PodInfo
@@ -83,6 +84,7 @@ class Scheduler:
         self.waiting = WaitingPods()
         self.pre_binding: dict[str, asyncio.Task[Status]] = {}
         self.dispatcher = dispatcher or Dispatcher()
+        self.patches = StatusPatches(ports, self.dispatcher, clock)
         self.extenders = Extenders(extenders, cache, rng)
         self.inbox: Inbox = NoInbox() if inbox is None else inbox
         self.choose: Callable[[Search], int] = partial(choose, self)
@@ -199,17 +201,3 @@ class Scheduler:
             self.ports.events.event(pod, None, type_, reason, action, note, controller=profile.name)
         except Exception as error:
             log.error(error, "Event could not be recorded", pod=pod.key, reason=reason)
-
-    def patch_status(self, pod: PodInfo, patch: Mapping[str, Any]) -> None:
-        """Sends a status patch when a connection is free; a failure is logged."""
-
-        async def job() -> None:
-            await self.patch_status_now(pod, patch)
-
-        self.dispatcher.call(job, pod.priority)
-
-    async def patch_status_now(self, pod: PodInfo, patch: Mapping[str, Any]) -> None:
-        try:
-            await self.ports.patcher.patch_status(pod, patch)
-        except Exception as error:
-            log.error(error, "Error updating pod", pod=pod.key)

@@ -113,6 +113,7 @@ def conclude(
     if isinstance(outcome, Failure):
         scheduler.failures.handle(queued, profile, outcome, started)
     else:
+        scheduler.queue.promise_over(queued, outcome.node_name)
         scheduler.start_binding(outcome)
 
 

@@ -316,6 +316,32 @@ async def test_the_preemptor_is_woken_when_the_last_victim_gave_up_in_memory(poi
         h.validate()
 
 
+async def test_the_preemptor_is_woken_when_the_last_victim_was_not_bound_after_all() -> None:
+    """Its room is free as soon as its binding fails; when it is deleted it has no node, so that this is no event."""
+    async with Cluster(max_in_unschedulable=float("inf")) as h:
+        binding = asyncio.Event()
+        h.bind_delay = lambda pod: binding if pod.name == "victim" else None
+        h.fail_bind = lambda pod, node: RuntimeError("no") if pod.name == "victim" else None
+        h.add_node(make_node("n1").capacity(cpu="2"))
+        h.add_pod(make_pod("victim").req(cpu="2").priority(0))
+        await h.settle()
+        assert h.scheduler.cache.is_assumed(h.store["default/victim"].uid)
+        h.hold = asyncio.Event()
+        h.add_pod(make_pod("p").req(cpu="2").priority(10))
+        await h.settle()
+        binding.set()
+        await h.settle()
+        assert h.gate_of("p") == RUNNING
+        h.takes_its_time.add("victim")
+        h.hold.set()
+        await h.settle()
+        assert h.deleted == ["default/victim"]
+        h.delete_pod("victim")
+        await h.settle(20.0)
+        assert h.node_of("p") == "n1"
+        h.validate()
+
+
 async def test_the_last_victim_wakes_the_preemptor_whoever_turned_it_down() -> None:
     """Only NodePorts did, as it comes first; to it the deletion of the victim that holds the room says nothing."""
     async with Cluster(max_in_unschedulable=float("inf")) as h:
