@@ -105,8 +105,8 @@ def pod_requests(
     `defaults`: amounts, in scheduler units, for containers that do not name the resource.
     """
     spec = pod.spec
-    if not (spec.init_containers or spec.overhead or spec.resources or use_status or claim_status or defaults):
-        plain = _plain(spec.containers or ())
+    if not (spec.init_containers or spec.overhead or spec.resources or use_status or claim_status):
+        plain = _plain(spec.containers or (), defaults)
         if plain is not None:
             return plain
     options = _Options(pod_level, use_status, claim_status, defaults or {})
@@ -302,16 +302,17 @@ def _exact_default(name: str, amount: int) -> Quantity:
     return of_units(amount, -3 if name == CPU else 0)
 
 
-def _plain(containers: Sequence[Container]) -> dict[str, int] | None:
+def _plain(containers: Sequence[Container], defaults: Mapping[str, int] | None) -> dict[str, int] | None:
     """The sum over regular containers of whole amounts, or None: the usual pod, without ceremony."""
     total: dict[str, int] = {}
     for container in containers:
-        resources = container.resources
-        if resources is None or resources.requests is None:
-            continue
-        for name, amount in resources.requests.items():
+        requests = _requests(container.resources)
+        for name, amount in requests.items():
             number = _whole_units(amount, -3 if name == CPU else 0)
             if number is None:
                 return None
             total[name] = total.get(name, 0) + number
+        for name, number in defaults.items() if defaults else ():
+            if name not in requests:
+                total[name] = total.get(name, 0) + number
     return total

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from skedge import names
-from skedge.api.core import Node, Taint
+from skedge.api.core import Node, Taint, Toleration
 from skedge.api.taints import tolerates
 from skedge.framework import events
 from skedge.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, QueueingHint
@@ -32,18 +33,18 @@ class NodeUnschedulable:
         self._comparison = handle is not None and handle.gates.enabled("TaintTolerationComparisonOperators")
 
     def fragment(self, pod: PodInfo) -> Hashable:
-        return pod.tolerations
+        return self._tolerated(pod)
 
     def filter(self, state: CycleState, pod: PodInfo, view: View) -> Any:
         if self._tolerated(pod):
-            return view.full(0)
+            return 0
         return where(view.unschedulable, UNRESOLVABLE, 0)
 
     def filter_status(self, state: CycleState, pod: PodInfo, code: int) -> Status:
         return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON)
 
     def _tolerated(self, pod: PodInfo) -> bool:
-        return any(tolerates(t, TAINT, comparison=self._comparison) for t in pod.tolerations)
+        return _tolerated(pod.tolerations, self._comparison)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return (
@@ -64,3 +65,8 @@ class NodeUnschedulable:
 
     def sign(self, pod: PodInfo) -> tuple[dict[str, Any], Status]:
         return {"v1.Pod.Spec.Tolerations": sorted_tolerations(pod)}, SUCCESS
+
+
+@lru_cache(maxsize=1024)
+def _tolerated(tolerations: tuple[Toleration, ...], comparison: bool) -> bool:
+    return any(tolerates(each, TAINT, comparison=comparison) for each in tolerations)

@@ -109,9 +109,9 @@ class Profile:
         self.cycle_pre_score = tuple(p for p in self.pre_score if p.name not in self.kept_names)
         self.cycle_score = tuple(e for e in self.score if e.plugin.name not in self.kept_names)
         self._key_name = f"standing-key/{name}"
-        limit, trial = cache_bytes // 2, cache_bytes // 32
+        limit, trial = cache_bytes // 2, cache_bytes // 128
         self._standings: Recent[Standing] = Recent(limit, Standing.released, trial)
-        self._answers: Recent[Kept] = Recent(limit, trial=trial)
+        self._answers: Recent[Kept] = Recent(limit, trial=0)
 
     def _lacks_half(self, plugin: Any) -> bool:
         """Whether a point that prepares one the plugin is at is left out: what it says then may be an error."""

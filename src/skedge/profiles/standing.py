@@ -102,8 +102,9 @@ class Standing:
     def best(self) -> Sequence[int] | Ints:
         """The rows with the highest total, in order; not to be written to. There must be a feasible one."""
         if not len(self._best):
-            self._highest = int(self.totals.max())
-            self._best = np.flatnonzero(self.totals == self._highest)
+            totals = self.totals[: self._table.size]
+            self._highest = int(totals.max())
+            self._best = np.flatnonzero(totals == self._highest)
         return self._best
 
     def add_filter(self, plugin: Any, kept: Kept) -> None:
@@ -184,9 +185,9 @@ class Standing:
     def _all_rows(self) -> None:
         table = self._table
         feasible = table.exists.copy()
-        stops = np.full(table.capacity, -1, np.int8)
-        stops[feasible] = len(self.filters)
         self.exists, self.stopped = int(np.count_nonzero(feasible)), []
+        stops = np.full(table.capacity, -1, np.int8)
+        stops[slice(table.size) if self.exists == table.size else feasible] = len(self.filters)
         for index, (_, kept) in enumerate(self.filters):
             if kept.clean:
                 self.stopped.append(0)
@@ -199,26 +200,29 @@ class Standing:
         self.feasible, self._stops = feasible, stops
         self._rows, self._best = None, []
         self.count = int(np.count_nonzero(feasible))
+        self.invalid = set()
         self.totals = np.full(table.capacity, INFEASIBLE, np.int64)
         if self.count:
-            for weighted in self.scores:
-                if weighted.normalizer is not None:
-                    weighted.bounds = weighted.normalizer.bounds(weighted.kept.answers[feasible])
-        self._all_totals()
+            self._all_totals()
 
     def _all_totals(self) -> None:
-        self.invalid = set()
-        if not self.count:
-            return
-        totals = np.zeros(self._table.capacity, np.int64)
+        size = self._table.size
+        among: Any = slice(size) if self.count == size else self.feasible  # all rows: without a look at each
+        totals: Any = 0
         for weighted in self.scores:
-            scores = weighted.normalized(weighted.kept.answers)
+            answers, clean = weighted.kept.answers, weighted.kept.clean
+            if weighted.normalizer is not None:
+                weighted.bounds = weighted.normalizer.bounds(answers[: self.count] if clean else answers[among])
+            if clean and MIN_NODE_SCORE <= (score := weighted.normalized(0)) <= MAX_NODE_SCORE:
+                totals = totals + score * weighted.weight  # one stands for all
+                continue
+            scores = weighted.normalized(answers[:size])
             if scores.astype(np.int64, copy=False).view(np.uint64).max() > MAX_NODE_SCORE:  # below 0: large there
-                bad = ((scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)) & self.feasible
+                bad = ((scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)) & self.feasible[:size]
                 self.invalid.update(np.flatnonzero(bad).tolist())
-            totals += scores if weighted.weight == 1 else scores * weighted.weight
-        totals[~self.feasible] = INFEASIBLE
-        self.totals = totals
+            totals = totals + (scores if weighted.weight == 1 else scores * weighted.weight)
+        whole = self.count == size or not isinstance(totals, np.ndarray)
+        self.totals[among] = totals if whole else totals[self.feasible[:size]]
 
     def _some_rows(self, rows: Collection[int], changed: int) -> None:
         feasible, stops, last = self.feasible, self._stops, len(self.filters)

@@ -39,7 +39,14 @@ def trunc_div(a: Any, b: Any) -> Any:
 
 def small_div(a: Any, b: int) -> Any:
     """`a // b` of numbers from 0 to 2**52."""
+    if not b & (b - 1):
+        return a >> (b.bit_length() - 1)
     return (a / b).astype(np.int64) if isinstance(a, np.ndarray) else a // b
+
+
+def positive(a: Any) -> Any:
+    """0 where the number is below it."""
+    return np.maximum(a, 0) if isinstance(a, np.ndarray) else max(a, 0)
 
 
 def where(condition: Any, yes: Any, no: Any) -> Any:

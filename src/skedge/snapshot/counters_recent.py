@@ -23,10 +23,11 @@ class Recent(Generic[T]):
 
     With a `trial` (bytes), a value whose key was never heard of is on trial until somebody gets it: only values on
     trial make room for one another. So what is asked for once and never again leaves soon, and its memory, still in
-    the processor's caches, serves the next. A key that comes again is known by then and its value is kept.
+    the processor's caches, serves the next. A key that comes again is known by then and its value is kept. With a
+    trial of 0 bytes the first value of a key is not kept at all.
     """
 
-    def __init__(self, limit: int, dropped: Callable[[T], None] | None = None, trial: int = 0) -> None:
+    def __init__(self, limit: int, dropped: Callable[[T], None] | None = None, trial: int | None = None) -> None:
         self._limit = limit
         self._dropped = dropped
         self._trial = trial
@@ -53,28 +54,34 @@ class Recent(Generic[T]):
         return found
 
     def put(self, key: Hashable, value: T) -> None:
-        if not self._trial:
+        if self._trial is None:
             self._keep(key, value)
         elif key in self._seen:
             del self._seen[key]
             self._keep(key, value)
+        elif self._trial:
+            self._try(key, value, self._trial)
         else:
-            self._try(key, value)
+            self._hear_of(key)
 
-    def _try(self, key: Hashable, value: T) -> None:
-        entries, seen = self._on_trial, self._seen
+    def _hear_of(self, key: Hashable) -> None:
+        seen = self._seen
+        seen[key] = None
+        if len(seen) > _SEEN:
+            seen.popitem(last=False)
+
+    def _try(self, key: Hashable, value: T, trial: int) -> None:
+        entries = self._on_trial
         entries[key] = value
         self._bytes_on_trial += value.nbytes
-        while self._bytes_on_trial > self._trial and len(entries) > 1:
+        while self._bytes_on_trial > trial and len(entries) > 1:
             known, gone = entries.popitem(last=False)
             self._bytes_on_trial -= gone.nbytes
-            seen[known] = None
+            self._hear_of(known)
             if self._dropped is not None:
                 self._dropped(gone)
         if len(entries) == 1:
             self._bytes_on_trial = value.nbytes  # entries grow while they are kept
-        while len(seen) > _SEEN:
-            seen.popitem(last=False)
 
     def _keep(self, key: Hashable, value: T) -> None:
         self._entries[key] = value

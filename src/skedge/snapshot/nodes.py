@@ -352,7 +352,7 @@ class NodeTable:
         return column
 
     def _grow(self) -> None:
-        new = self.capacity * 2
+        new = self.capacity + max(64, self.capacity // 8)  # answers for all rows are as long
 
         def grown(array: Any, fill: int = 0) -> Any:
             out = np.full(new, fill, array.dtype)

@@ -12,7 +12,7 @@ stand for hypothetical worlds: `DeltaView` adds and removes pods on single rows,
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PlacedPod
 
 Rowids = NDArray[np.int64]
+_FEW: Final = 16
+"""Answers about so many different taints are looked at before rows are."""
 
 
 class View(Protocol):
@@ -67,7 +69,7 @@ class View(Protocol):
     def unschedulable(self) -> Any: ...
 
     def by_taints(self, lookup: Lookup) -> Any:
-        """The lookup's answer for each row's taints (a tuple of Taint)."""
+        """The lookup's answer for each row's taints (a tuple of Taint); one number if no taints make a difference."""
 
     def by_label(self, key: str, lookup: Lookup) -> Any:
         """The lookup's answer for each row's value of a label (None: absent)."""
@@ -156,7 +158,12 @@ class Rows:
         return self.table.unschedulable[self._index]
 
     def by_taints(self, lookup: Lookup) -> Any:
-        return lookup.answers(self.table.taint_sets)[self.table.taint_ids[self._index]]
+        answers = lookup.answers(self.table.taint_sets)
+        if len(answers) <= _FEW:
+            numbers = answers.tolist()
+            if numbers.count(numbers[0]) == len(numbers):
+                return numbers[0]
+        return answers[self.table.taint_ids[self._index]]
 
     def by_label(self, key: str, lookup: Lookup) -> Any:
         column = self.table.label_column(key)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -23,13 +23,16 @@ from skedge.snapshot.arith import Ints, everywhere, truncate
 from skedge.snapshot.changes import Aspect
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PodInfo
-from skedge.snapshot.views import Rows, View
+from skedge.snapshot.views import Row, Rows, View
 
+_ONE_BY_ONE: Final = 8
+"""Up to so many changed rows are looked at one by one."""
+_HIGHEST: Final = MAX_NODE_SCORE + MAX_NODE_SCORE // 2
 _REQUESTS = "noderesources/balanced-requests"
 
 
 class _Kept(NamedTuple):
-    """How even all rows are without another pod, as of a position in the table's log."""
+    """`_room` of all rows, as of a position in the table's log."""
 
     table: NodeTable
     position: int
@@ -72,26 +75,30 @@ class NodeResourcesBalancedAllocation:
         if not any(request):
             return view.full(0)
         counted = tuple([each for each in zip(self._resources, request, strict=True) if counts(*each)])
-        with_pod, without_pod = _filled(view, counted), self._without(view, tuple([name for name, _ in counted]))
-        half = MAX_NODE_SCORE // 2
-        return half + (half + with_pod - without_pod) // 2
+        return _filled(view, counted) + self._room(view, tuple([name for name, _ in counted])) >> 1
 
-    def _without(self, view: View, resources: tuple[str, ...]) -> Any:
-        """How even nodes are before a pod comes; for all rows it is kept, and brought up to date where they changed."""
+    def _room(self, view: View, resources: tuple[str, ...]) -> Any:
+        """150 less how even nodes are before a pod comes: the pod's half of 50 + (50 + with - without) / 2 is missing.
+
+        For all rows it is kept, and brought up to date where they changed.
+        """
         nothing = tuple([(name, 0) for name in resources])
         table = view.table
         if type(view) is not Rows or not view.whole:
-            return _filled(view, nothing)
+            return _HIGHEST - _filled(view, nothing)
         kept, rows = self._kept.get(resources), None
         if kept is not None and kept.table is table and len(kept.answers) == table.size:
             rows = table.log.since(kept.position, self.reads | Aspect.NODE)
         if kept is None or rows is None or len(rows) * 8 > table.size:
-            answers = _filled(view, nothing)
+            answers = _HIGHEST - _filled(view, nothing)
         else:
             answers = kept.answers
-            if rows:
+            if len(rows) > _ONE_BY_ONE or table.wide:
                 index = np.fromiter(rows, np.int64, len(rows))
-                answers[index] = _filled(Rows(table, index), nothing)
+                answers[index] = _HIGHEST - _filled(Rows(table, index), nothing)
+            else:
+                for row in rows:
+                    answers[row] = _HIGHEST - _filled(Row(table, row), nothing)
         self._kept[resources] = _Kept(table, table.log.position, answers)
         return answers
 
@@ -120,10 +127,10 @@ def _fraction(used: Any, allocatable: Any) -> Any:
 
 def _evenness(fractions: Sequence[tuple[Any, Any]], view: View) -> Any:
     """(1 - standard deviation of the fractions) x 100, truncated; 100 with fewer than two resources."""
-    if isinstance(view.full(0), np.ndarray):
-        return _evenness_of_rows(fractions, view)
-    present = [fraction for fraction, is_present in fractions if is_present]
-    return int((1 - _deviation(present)) * MAX_NODE_SCORE)
+    if isinstance(view, Row):
+        present = [fraction for fraction, is_present in fractions if is_present]
+        return int((1 - _deviation(present)) * MAX_NODE_SCORE)
+    return _evenness_of_rows(fractions, view)
 
 
 def _deviation(fractions: Sequence[float]) -> float:

@@ -86,7 +86,7 @@ class NodeResourcesFit:
     def filter(self, state: CycleState, pod: PodInfo, view: View) -> Any:
         """Bit 0: too many pods; bit i + 1: not enough of the i-th checked resource; UNRESOLVABLE: of the whole node."""
         checked: Requests = pre_filtered(state, self.name)
-        crowded = view.pod_count + 1 > view.allowed_pods
+        crowded = view.pod_count >= view.allowed_pods
         codes: Any = where(crowded, _TOO_MANY_PODS, 0) if anywhere(crowded) else 0
         bit = _FIRST_RESOURCE
         for resource, amount in checked:

@@ -13,7 +13,7 @@ import numpy as np
 
 from skedge.framework.plugin import MAX_NODE_SCORE
 from skedge.plugins.helpers.shape import broken_line
-from skedge.snapshot.arith import everywhere, round_half_away, small_div, trunc_div, where
+from skedge.snapshot.arith import everywhere, positive, round_half_away, small_div, trunc_div, where
 
 Scorer = Callable[[Any, Any, Any], Any]
 """`(requested, allocatable, divisor) -> score`; the divisor is the view's. What it makes of rows that are overcommitted
@@ -21,7 +21,7 @@ does not count: with narrow amounts all others are small enough for it."""
 
 
 def least_allocated(requested: Any, allocatable: Any, divisor: Any) -> Any:
-    return where(requested > allocatable, 0, trunc_div((allocatable - requested) * MAX_NODE_SCORE, divisor))
+    return trunc_div(positive(allocatable - requested) * MAX_NODE_SCORE, divisor)
 
 
 def most_allocated(requested: Any, allocatable: Any, divisor: Any) -> Any:
@@ -42,11 +42,15 @@ def ratio(shape: Sequence[tuple[int, int]]) -> Scorer:
 
 def average(scores: Sequence[tuple[Any, Any, int]], zero: Any) -> Any:
     """Weighted mean of (score, present, weight), truncating; 0 where nothing is present."""
-    total, weights = zero, zero
     if scores and all(everywhere(present) for _, present, _ in scores):  # the same, without a look at each row
-        for score, _, weight in scores:
-            total = total + score * weight
-        return small_div(total, sum([weight for _, _, weight in scores]) or 1)
+        total, _, weights = scores[0]
+        if weights != 1:
+            total = total * weights
+        for score, _, weight in scores[1:]:
+            total = total + (score if weight == 1 else score * weight)
+            weights += weight
+        return small_div(total, weights or 1)
+    total, weights = zero, zero
     for score, present, weight in scores:
         total = total + where(present, score * weight, 0)
         weights = weights + where(present, weight, 0)
