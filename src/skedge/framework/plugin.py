@@ -136,7 +136,10 @@ class PreScorePlugin(Protocol):
 
 
 class Normalizer(Protocol):
-    """Turns raw scores into 0..100. What it does to one score depends on the others through `bounds` alone."""
+    """Turns raw scores into 0..100. What it does to one score depends on the others through `bounds` alone.
+
+    One that says `in_range = True` is trusted to stay within 0..100 whatever the raw scores are.
+    """
 
     def bounds(self, scores: Any) -> Hashable:
         """Of the raw scores of all feasible rows (at least one)."""

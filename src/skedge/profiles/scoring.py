@@ -6,19 +6,23 @@ Upstream: `schedule_one.go` (prioritizeNodes), `framework/runtime/framework.go` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from skedge.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE
 from skedge.framework.status import SKIP
 from skedge.profiles.diagnosis import CycleError
+from skedge.profiles.kept import Kept
 from skedge.profiles.standing import Standing
 from skedge.snapshot.arith import Ints, for_each
 from skedge.snapshot.views import Bare, Rows
 
 if TYPE_CHECKING:
     from skedge.profiles.search import Search
+
+_ASK_AGAIN: Final = 16
+"""Where the best rows of the standing were not the best of all, that is tried again after so many pods."""
 
 
 def totals(search: Search, parts: dict[str, Ints] | None = None) -> Ints:
@@ -39,33 +43,76 @@ def best(search: Search) -> Sequence[int] | Ints:
         return search.rows
     view, start = _pre_scored(search)
     if search.kept_mask and not search.bare and not standing.invalid:
-        more = _differences(search, view)
+        parts = _parts(search, view)
         profile.measures.scored(search, start)
-        if more is None:
+        if not parts:
             return standing.best()
-        total = standing.totals[search.rows] + more
+        standing.asked += 1
+        if search.rows is standing.rows and (standing.unbeaten or not standing.asked % _ASK_AGAIN):
+            found = _unbeaten(search, parts)
+            standing.unbeaten = bool(len(found))
+            if standing.unbeaten:
+                return found
+        total = standing.totals[: len(search.rows)] if _are_all(search) else standing.totals.take(search.rows)
+        for part in parts:
+            total = total + part.of(part.raw)
     else:
         total = _totals(search, view, start)
-    highest: Ints = search.rows[total == total.max()]
-    return highest
+    highest: Ints = (total == total.max()).nonzero()[0]
+    return highest if _are_all(search) else search.rows.take(highest)
 
 
-def _differences(search: Search, view: Any) -> Ints | None:
-    """What plugins that are asked every cycle add to the totals; None where that is the same for every row."""
-    found: Ints | None = None
+def _are_all(search: Search) -> bool:
+    """Whether the feasible rows are all rows of the table, in order, so that a row is its own place among them."""
+    return search.rows is search.standing.rows and len(search.rows) == search.table.size
+
+
+class _Part(NamedTuple):
+    """What a plugin that is asked every cycle adds to the totals; not the same for every row."""
+
+    normalizer: Any
+    weight: int
+    raw: Ints
+    bounds: Any
+
+    def of(self, raw: Ints) -> Ints:
+        """What raw scores of some rows come to in the totals."""
+        scores: Ints = raw if self.normalizer is None else self.normalizer.apply(raw, self.bounds)
+        return scores if self.weight == 1 else scores * self.weight
+
+
+def _parts(search: Search, view: Any) -> list[_Part]:
+    found: list[_Part] = []
     for plugin, weight in search.profile.cycle_score:
         if plugin.name in search.skip_score:
             continue
         raw = for_each(plugin.score(search.state, search.pod, view), len(search.rows))
-        part = _normalized(plugin.name, plugin.normalizer, raw) * weight
-        if part[0] != part[-1] or part.min() != part.max():
-            found = part if found is None else found + part
+        normalizer = plugin.normalizer
+        bounds = None if normalizer is None else normalizer.bounds(raw)
+        part = _Part(normalizer, weight, raw, bounds)
+        if not getattr(normalizer, "in_range", False):
+            _checked(plugin.name, part.of(raw) // weight)
+        if raw[0] != raw[-1] or raw.min() != raw.max():
+            found.append(part)
     return found
+
+
+def _unbeaten(search: Search, parts: Sequence[_Part]) -> Sequence[int] | Ints:
+    """Those of the standing's best rows that get the most there is from every part, too: no other row has as much.
+
+    There may be none, which says nothing.
+    """
+    rows: Ints = np.asarray(search.standing.best(), np.int64)
+    for part in parts:
+        places = rows if _are_all(search) else np.searchsorted(search.rows, rows)
+        rows = rows[part.of(part.raw[places]) == MAX_NODE_SCORE * part.weight]
+    return rows
 
 
 def _pre_scored(search: Search) -> tuple[Any, float]:
     """Runs PreScore; the view that Score sees, and the time."""
-    view: Any = (Bare if search.bare else Rows)(search.table, search.rows)
+    rows = None if _are_all(search) else search.rows
+    view: Any = Bare(search.table, search.rows) if search.bare else Rows(search.table, rows)
     measures = search.profile.measures
     start = measures.now()
     _pre_score(search, view)
@@ -77,7 +124,7 @@ def _totals(search: Search, view: Any, start: float, parts: dict[str, Ints] | No
     if parts is None and not search.bare and (search.kept_mask or _same_bounds(search)):
         if standing.invalid:
             _refuse_invalid(standing)
-        total: Ints = standing.totals[rows]
+        total: Ints = standing.totals.take(rows)
     else:
         total = _kept_scores(search, view, parts)
     for plugin, weight in profile.cycle_score:
@@ -113,9 +160,13 @@ def _same_bounds(search: Search) -> bool:
     if not search.among_kept or standing.invalid or not len(rows):
         return False
     return all(
-        weighted.normalizer is None or weighted.normalizer.bounds(weighted.kept.answers[rows]) == weighted.bounds
+        weighted.normalizer is None or weighted.normalizer.bounds(_answers(weighted.kept, rows)) == weighted.bounds
         for weighted in standing.scores
     )
+
+
+def _answers(kept: Kept, rows: Ints) -> Ints:
+    return kept.answers[: len(rows)] if kept.clean else kept.answers.take(rows)
 
 
 def _kept_scores(search: Search, view: Any, parts: dict[str, Ints] | None) -> Ints:
@@ -129,7 +180,7 @@ def _kept_scores(search: Search, view: Any, parts: dict[str, Ints] | None) -> In
             raw = np.broadcast_to(plugin.score(search.state, search.pod, view), (len(rows),))
         else:
             weighted = next(w for w in search.standing.scores if w.name == plugin.name)
-            raw = weighted.kept.answers[rows]
+            raw = _answers(weighted.kept, rows)
         part = _normalized(plugin.name, plugin.normalizer, raw) * weight
         total += part
         if parts is not None:
@@ -139,6 +190,10 @@ def _kept_scores(search: Search, view: Any, parts: dict[str, Ints] | None) -> In
 
 def _normalized(name: str, normalizer: Any, raw: Ints) -> Ints:
     scores: Ints = raw if normalizer is None else normalizer.apply(raw, normalizer.bounds(raw))
+    return scores if getattr(normalizer, "in_range", False) else _checked(name, scores)
+
+
+def _checked(name: str, scores: Ints) -> Ints:
     if len(scores) and (scores.min() < MIN_NODE_SCORE or scores.max() > MAX_NODE_SCORE):
         bad = (scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)
         raise CycleError(_invalid_score(name, int(scores[bad][0])))

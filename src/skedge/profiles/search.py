@@ -213,15 +213,13 @@ class Search:
             mask = mask & (codes == 0)
             alive = int(np.count_nonzero(mask))
         self.alive = alive
-        changed = bool(others)
         crowded = self.crowded()
         if crowded:
-            mask = mask.copy() if not changed else mask
-            changed = self._check_crowded(crowded.rows, mask) or changed
-        self.kept_mask = not changed or (
-            int(np.count_nonzero(mask)) == standing.count and bool((mask == standing.feasible[:size]).all())
-        )
-        self.rows = standing.rows if self.kept_mask else np.flatnonzero(mask)
+            mask = mask if others else mask.copy()
+            if self._check_crowded(crowded.rows, mask):
+                alive = int(np.count_nonzero(mask))
+        self.kept_mask = alive == standing.count  # rows are only taken away
+        self.rows = standing.rows if self.kept_mask else mask.nonzero()[0]
         self.among_kept = True
         if not len(self.rows):
             self._explain_all(others)

@@ -22,6 +22,8 @@ from skedge.snapshot.changes import Aspect
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.views import Row
 
+_FEW: Final = 64
+"""So many best rows are listed one by one."""
 INFEASIBLE: Final = np.iinfo(np.int64).min
 
 
@@ -71,6 +73,9 @@ class Standing:
         self.measured: Any = None  # the metrics' own
         self._stops = np.zeros(0, np.int8)  # the first filter that rejects a row; their number: none; -1: no node
         self.totals: Ints = np.zeros(0, np.int64)
+        self.unbeaten = True
+        """Whether its best rows were the best of all when that was last asked, see `scoring`."""
+        self.asked = 0
         self.invalid: set[int] = set()
         """Feasible rows with a score outside 0..100: an error once such a row is looked at."""
         self._position = -1
@@ -255,14 +260,24 @@ class Standing:
 
     def _rank(self, row: int, before: int, total: int) -> None:
         """Keeps `best` right while a row's total changes."""
-        best: list[int] = self._best if isinstance(self._best, list) else self._best.tolist()
-        self._best = best
+        best: Any = self._best
+        if isinstance(best, np.ndarray) and len(best) <= _FEW:
+            best = best.tolist()
         if before == self._highest:
-            del best[bisect_left(best, row)]
+            if isinstance(best, list):
+                del best[bisect_left(best, row)]
+            else:
+                at = best.searchsorted(row)
+                best[at:-1] = best[at + 1 :]
+                best = best[:-1]
         if total > self._highest:
-            self._highest, self._best = total, [row]
+            self._highest, best = total, [row]
         elif total == self._highest:
-            insort(best, row)
+            if isinstance(best, list):
+                insort(best, row)
+            else:
+                best = np.insert(best, best.searchsorted(row), row)
+        self._best = best
 
     def _first_stop(self, row: int) -> int:
         if not self._table.exists.item(row):

@@ -223,7 +223,7 @@ class Domains:
 class DomainSums:
     """`by_domain[id]`: the sum over the rows that count for a domain; 0 for ids without such rows."""
 
-    __slots__ = ("_counts", "_domains", "_minimum", "_position", "_version", "by_domain")
+    __slots__ = ("_counts", "_domains", "_minimum", "_position", "_version", "by_domain", "total")
 
     def __init__(self, counts: RowCounts, domains: Domains) -> None:
         self._counts = counts
@@ -232,6 +232,7 @@ class DomainSums:
         self._position = -1
         self._minimum: int | None = None
         self.by_domain: Ints = np.empty(0, np.int64)
+        self.total = 0
 
     @property
     def nbytes(self) -> int:
@@ -253,6 +254,7 @@ class DomainSums:
                 ident = ids[row]
                 if ident >= 0:
                     sums[ident] += delta
+                    self.total += delta
             self._minimum = None
         self._version = domains.version
         self._position = counts.position()
@@ -265,11 +267,12 @@ class DomainSums:
         if few is None:
             sums = np.bincount(ids + 1, weights=counts.array(), minlength=size + 1)[1:]
             self.by_domain = sums.astype(np.int64)
-            return
-        self.by_domain = np.zeros(size, np.int64)
-        for row, number in few.items():
-            if ids[row] >= 0:
-                self.by_domain[ids[row]] += number
+        else:
+            self.by_domain = np.zeros(size, np.int64)
+            for row, number in few.items():
+                if ids[row] >= 0:
+                    self.by_domain[ids[row]] += number
+        self.total = int(self.by_domain.sum())
 
     @property
     def domains(self) -> Domains:
@@ -282,7 +285,3 @@ class DomainSums:
             present = self.by_domain[self._domains.members > 0]
             self._minimum = int(present.min()) if len(present) else 0
         return self._minimum
-
-    @property
-    def total(self) -> int:
-        return int(self.by_domain.sum())

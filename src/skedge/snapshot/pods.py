@@ -12,6 +12,8 @@ from datetime import datetime
 from sys import intern
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from skedge.api.core import Affinity, Container, Pod, PodCondition, PodResourceClaim, Toleration, Volume
 from skedge.api.meta import OwnerReference
 from skedge.api.ports import HostPort, host_ports
@@ -154,6 +156,20 @@ def shape_of(pod: Pod) -> Shape:
     return found
 
 
+_terms = Shared(4096)
+_encode = msgspec.json.Encoder().encode
+
+
+def _terms_of(affinity: Affinity | None, namespace: str) -> PodTerms:
+    """`pod_terms`, compiled once for pods with the same text: writing it is several times as fast as compiling."""
+    key = (namespace, _encode(affinity))
+    found: PodTerms | None = _terms.get(key)
+    if found is None:
+        found = pod_terms(affinity, namespace)
+        _terms.put(key, found)
+    return found
+
+
 class PodInfo:
     """A pod to be placed: the decoded object and what is computed from it, once and only when asked for."""
 
@@ -248,7 +264,7 @@ class PodInfo:
             return NO_TERMS
         found: PodTerms | None = self._caches.get("affinity_terms")
         if found is None:
-            found = self._caches["affinity_terms"] = pod_terms(self.affinity, self.namespace)
+            found = self._caches["affinity_terms"] = _terms_of(self.affinity, self.namespace)
         return found
 
     @property

@@ -122,7 +122,7 @@ class Rows:
 
     def allocatable(self, resource: str) -> Any:
         column = self.table.allocatable.get(resource)
-        return np.zeros(self._size, np.int64) if column is None else column[self._index]
+        return np.zeros(self._size, np.int64) if column is None else self.pick(column)
 
     def divisor(self, resource: str) -> tuple[Any, Any]:
         table = self.table
@@ -131,31 +131,31 @@ class Rows:
             present = allocatable != 0
             return np.where(present, allocatable, 1), present
         divisor, present = table.divisor(resource)
-        return divisor[self._index], present if present is True else present[self._index]
+        return self.pick(divisor), present if present is True else self.pick(present)
 
     def requested(self, resource: str) -> Any:
         column = self.table.requested.get(resource)
-        return np.zeros(self._size, np.int64) if column is None else column[self._index]
+        return np.zeros(self._size, np.int64) if column is None else self.pick(column)
 
     @property
     def allowed_pods(self) -> Any:
-        return self.table.allowed_pods[self._index]
+        return self.pick(self.table.allowed_pods)
 
     @property
     def pod_count(self) -> Any:
-        return self.table.pod_count[self._index]
+        return self.pick(self.table.pod_count)
 
     @property
     def nonzero_cpu(self) -> Any:
-        return self.table.nonzero_cpu[self._index]
+        return self.pick(self.table.nonzero_cpu)
 
     @property
     def nonzero_memory(self) -> Any:
-        return self.table.nonzero_memory[self._index]
+        return self.pick(self.table.nonzero_memory)
 
     @property
     def unschedulable(self) -> Any:
-        return self.table.unschedulable[self._index]
+        return self.pick(self.table.unschedulable)
 
     def by_taints(self, lookup: Lookup) -> Any:
         answers = lookup.answers(self.table.taint_sets)
@@ -163,11 +163,11 @@ class Rows:
             numbers = answers.tolist()
             if numbers.count(numbers[0]) == len(numbers):
                 return numbers[0]
-        return answers[self.table.taint_ids[self._index]]
+        return answers.take(self.pick(self.table.taint_ids))
 
     def by_label(self, key: str, lookup: Lookup) -> Any:
         column = self.table.label_column(key)
-        return lookup.answers(column.values)[column.ids[self._index]]
+        return lookup.answers(column.values).take(self.pick(column.ids))
 
     def named(self, names: Iterable[str]) -> Any:
         rows = [row for name in names if (row := self.table.row_of.get(name)) is not None]
@@ -192,10 +192,11 @@ class Rows:
         marks = np.zeros(self.table.size, np.int64)
         if rows:
             marks[np.fromiter(rows, np.int64, len(rows))] = 1
-        return marks[self._index]
+        return self.pick(marks)
 
     def pick(self, column: Any) -> Any:
-        return column[self._index]
+        index = self._index
+        return column[index] if isinstance(index, slice) else column.take(index)
 
     def full(self, number: int) -> Any:
         return np.full(self._size, number, np.int64)

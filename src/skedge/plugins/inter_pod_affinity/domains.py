@@ -40,10 +40,16 @@ class Tally:
                     by_domain[ident] += number * factor
                     self.anything = True
             return
-        sums = counts.sums(self._counters.domains(self._key)).by_domain
-        if sums.any():
+        sums = counts.sums(self._counters.domains(self._key))
+        if sums.total:
+            here = by_domain[: len(sums.by_domain)]
+            if abs(factor) != 1:
+                here += sums.by_domain * factor
+            elif factor > 0:
+                here += sums.by_domain
+            else:
+                here -= sums.by_domain
             self.anything = True
-            by_domain[: len(sums)] += sums if factor == 1 else sums * factor
 
 
 class Tallies:

@@ -82,10 +82,10 @@ class RequiredTerms:
             return self._codes_in_worlds(view)
         if len(self._tables) == 1:
             column, table = self._tables[0]
-            return _CODES[table][view.pick(column.ids)] if table.any() else 0
+            return _CODES[table].take(view.pick(column.ids)) if table.any() else 0
         flags = np.zeros(view.size, np.int8)
         for column, table in self._tables:
-            flags |= table[view.pick(column.ids)]
+            flags |= table.take(view.pick(column.ids))
         return _CODES[flags]
 
     def _codes_in_worlds(self, view: DeltaView) -> Any:

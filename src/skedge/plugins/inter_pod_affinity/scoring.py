@@ -35,7 +35,7 @@ def raw_scores(worth: Tallies, view: Any) -> Ints:
     """Sums over the domains of each row; may be negative."""
     total: Any = None
     for tally in worth.by_key.values():
-        part = tally.by_domain[view.pick(tally.column.ids)]
+        part = tally.by_domain.take(view.pick(tally.column.ids))
         total = part if total is None else total + part
     return total  # type: ignore[no-any-return]
 
@@ -44,6 +44,7 @@ class MinMaxNormalizer:
     """The smallest score becomes 0, the largest 100; all equal: 0."""
 
     __slots__ = ()
+    in_range = True
 
     def bounds(self, scores: Any) -> Hashable:
         return int(scores.min()), int(scores.max())

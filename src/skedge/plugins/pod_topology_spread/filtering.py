@@ -44,7 +44,7 @@ class HardConstraint:
         """Codes of the rows of a view."""
         ids = view.pick(self._column.ids)
         if not isinstance(view, DeltaView):
-            return self._codes[ids]
+            return self._codes.take(ids)
         delta = self._delta(view)
         counts = self._counts[ids] + delta
         codes = (counts > self._limit + self._minima(ids, delta)).astype(np.int64)

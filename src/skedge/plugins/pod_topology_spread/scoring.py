@@ -82,11 +82,11 @@ class SoftConstraints:
         """Raw scores: the pods of each row's domains, weighted."""
         if view is not self._view:
             self._look_at(view)
-        total: Any = 0.0
+        total: Any = None
         for i, constraint in enumerate(self._constraints):
-            of = self._of_host if constraint.key == HOSTNAME else self._of_domain
-            total = total + of(i, constraint)
-        raw: Ints = np.floor(total + 0.5).astype(np.int64)  # nothing is negative here
+            part = (self._of_host if constraint.key == HOSTNAME else self._of_domain)(i, constraint)
+            total = part if total is None else total + part
+        raw: Ints = (total + 0.5).astype(np.int64)  # rounded: nothing is negative here
         if self._ignored is not None:
             raw[self._ignored] = IGNORED
         return raw
@@ -114,13 +114,14 @@ class SoftConstraints:
         scores = np.zeros(len(column.values) + 1)  # the last one: rows without the key
         scores[: len(sums)] = sums * self._weights[i] + (constraint.max_skew - 1.0)
         scores[len(sums) : -1] = constraint.max_skew - 1.0
-        return scores[self._domain_ids(i)]
+        return scores.take(self._domain_ids(i))
 
 
 class SpreadNormalizer:
     """The emptiest domain gets 100, the fullest the least; ignored nodes 0."""
 
     __slots__ = ()
+    in_range = True
 
     def bounds(self, scores: Any) -> Hashable:
         """(smallest, largest, whether there are ignored rows)"""
