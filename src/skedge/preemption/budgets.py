@@ -73,14 +73,15 @@ class Budgets:
             i for i in self._by_namespace.get(pod.namespace, ()) if self._budgets[i].selector.matches(pod.labels)
         )
 
+    def __bool__(self) -> bool:
+        return len(self._store) > 0
+
     def violated(self, labels: Ints, pod_at: Callable[[int, int], PlacedPod]) -> Bools | None:
         """Which victims break a budget, or None when none does.
 
         `labels`: their label classes, one column a world in order of importance, 0 where there is no victim. `pod_at`
         finds the victim of a column and a place.
         """
-        if not len(self._store):
-            return None
         self._sync()
         if not len(self._charged):
             return None

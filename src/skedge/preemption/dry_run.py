@@ -90,7 +90,7 @@ class DryRun:
 
     def _bring_back(self) -> None:
         worlds = self._worlds
-        broken = self._budgets.violated(worlds.labels(), worlds.pod_at) if worlds.lines else None
+        broken = self._budgets.violated(worlds.labels(), worlds.pod_at) if self._budgets and worlds.lines else None
         order = worlds.reorder(broken) if broken is not None else None
         for k in range(len(worlds.gone)):
             count = worlds.taking_back(k)
@@ -125,11 +125,16 @@ class DryRun:
         violations: Ints = np.zeros(worlds.lines, np.int64)
         if broken is not None and order is not None:
             violations = (np.take_along_axis(broken, order, 0) & gone).sum(axis=0)
-        priority = worlds.ranks.priority[places, rows].astype(np.int64)
-        first: Ints = np.where(gone, priority, NOBODY_LEFT).max(axis=0, initial=NOBODY_LEFT)
-        cost: Ints = np.where(gone, priority + (1 << 31), 0).sum(axis=0)
-        among = gone & (priority == first)
-        start = np.where(among, worlds.ranks.start[places, rows], inf).min(axis=0, initial=inf)
+        kth, lines = gone.nonzero()  # few are gone of all that were looked at
+        at = places[kth, lines], rows[lines]
+        priority = worlds.ranks.priority[at].astype(np.int64)
+        first: Ints = np.full(worlds.lines, NOBODY_LEFT)
+        np.maximum.at(first, lines, priority)
+        cost: Ints = np.zeros(worlds.lines, np.int64)
+        np.add.at(cost, lines, priority + (1 << 31))
+        start = np.full(worlds.lines, inf)
+        among = priority == first[lines]
+        np.minimum.at(start, lines[among], worlds.ranks.start[at][among])
         self.rows: Ints = rows
         self.measures = Measures(violations, first, cost, gone.sum(axis=0), start)
         self._lines: Ints = np.arange(worlds.lines)
