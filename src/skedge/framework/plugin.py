@@ -138,7 +138,7 @@ class PreScorePlugin(Protocol):
 class Normalizer(Protocol):
     """Turns raw scores into 0..100. What it does to one score depends on the others through `bounds` alone.
 
-    One that says `in_range = True` is trusted to stay within 0..100 whatever the raw scores are.
+    One that has `top(bounds)` makes 100 of that raw score and of no other, and is trusted to stay within 0..100.
     """
 
     def bounds(self, scores: Any) -> Hashable:

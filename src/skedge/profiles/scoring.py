@@ -15,7 +15,7 @@ from skedge.framework.status import SKIP
 from skedge.profiles.diagnosis import CycleError
 from skedge.profiles.kept import Kept
 from skedge.profiles.standing import Standing
-from skedge.snapshot.arith import Ints, for_each
+from skedge.snapshot.arith import Bools, Ints, for_each
 from skedge.snapshot.views import Bare, Rows
 
 if TYPE_CHECKING:
@@ -80,6 +80,14 @@ class _Part(NamedTuple):
         scores: Ints = raw if self.normalizer is None else self.normalizer.apply(raw, self.bounds)
         return scores if self.weight == 1 else scores * self.weight
 
+    def at_top(self, raw: Ints) -> Bools:
+        """Which of these raw scores become 100, the most there is."""
+        if hasattr(self.normalizer, "top"):
+            reached: Bools = raw == self.normalizer.top(self.bounds)
+        else:
+            reached = self.of(raw) == MAX_NODE_SCORE * self.weight
+        return reached
+
 
 def _parts(search: Search, view: Any) -> list[_Part]:
     found: list[_Part] = []
@@ -90,7 +98,7 @@ def _parts(search: Search, view: Any) -> list[_Part]:
         normalizer = plugin.normalizer
         bounds = None if normalizer is None else normalizer.bounds(raw)
         part = _Part(normalizer, weight, raw, bounds)
-        if not getattr(normalizer, "in_range", False):
+        if not hasattr(normalizer, "top"):
             _checked(plugin.name, part.of(raw) // weight)
         if raw[0] != raw[-1] or raw.min() != raw.max():
             found.append(part)
@@ -102,10 +110,10 @@ def _unbeaten(search: Search, parts: Sequence[_Part]) -> Sequence[int] | Ints:
 
     There may be none, which says nothing.
     """
-    rows: Ints = np.asarray(search.standing.best(), np.int64)
+    rows = search.standing.best_array()
     for part in parts:
-        places = rows if _are_all(search) else np.searchsorted(search.rows, rows)
-        rows = rows[part.of(part.raw[places]) == MAX_NODE_SCORE * part.weight]
+        raw = part.raw.take(rows if _are_all(search) else np.searchsorted(search.rows, rows))
+        rows = rows.take(part.at_top(raw).nonzero()[0])
     return rows
 
 
@@ -190,7 +198,7 @@ def _kept_scores(search: Search, view: Any, parts: dict[str, Ints] | None) -> In
 
 def _normalized(name: str, normalizer: Any, raw: Ints) -> Ints:
     scores: Ints = raw if normalizer is None else normalizer.apply(raw, normalizer.bounds(raw))
-    return scores if getattr(normalizer, "in_range", False) else _checked(name, scores)
+    return scores if hasattr(normalizer, "top") else _checked(name, scores)
 
 
 def _checked(name: str, scores: Ints) -> Ints:

@@ -85,6 +85,7 @@ class Standing:
         self._rows: Ints | None = None  # of `feasible`, when somebody asked
         self._best: list[int] | Ints = []  # rows of the highest total; empty when not known
         self._highest = INFEASIBLE
+        self._in_arrays = False  # whether `_best` is asked for as an array
 
     @property
     def nbytes(self) -> int:
@@ -111,6 +112,14 @@ class Standing:
             self._highest = int(totals.max())
             self._best = np.flatnonzero(totals == self._highest)
         return self._best
+
+    def best_array(self) -> Ints:
+        """`best` as an array; from now on it is kept as one while it is long."""
+        self._in_arrays = True
+        best = np.asarray(self.best(), np.int64)
+        if len(best) > _FEW:
+            self._best = best
+        return best
 
     def add_filter(self, plugin: Any, kept: Kept) -> None:
         self.filters.append((plugin, kept))
@@ -261,7 +270,7 @@ class Standing:
     def _rank(self, row: int, before: int, total: int) -> None:
         """Keeps `best` right while a row's total changes."""
         best: Any = self._best
-        if isinstance(best, np.ndarray) and len(best) <= _FEW:
+        if isinstance(best, np.ndarray) and (len(best) <= _FEW or not self._in_arrays):
             best = best.tolist()
         if before == self._highest:
             if isinstance(best, list):

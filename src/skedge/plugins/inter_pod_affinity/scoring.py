@@ -44,7 +44,6 @@ class MinMaxNormalizer:
     """The smallest score becomes 0, the largest 100; all equal: 0."""
 
     __slots__ = ()
-    in_range = True
 
     def bounds(self, scores: Any) -> Hashable:
         return int(scores.min()), int(scores.max())
@@ -54,6 +53,10 @@ class MinMaxNormalizer:
         if smallest == largest:
             return np.zeros_like(scores)
         return truncate(float(MAX_NODE_SCORE) * ((scores - smallest) / float(largest - smallest)))
+
+    def top(self, bounds: Any) -> int:
+        """The raw score that becomes 100 where not all are equal."""
+        return int(bounds[1])
 
     def keeps(self, bounds: Any, score: int, added: bool) -> bool:
         return False

@@ -121,7 +121,6 @@ class SpreadNormalizer:
     """The emptiest domain gets 100, the fullest the least; ignored nodes 0."""
 
     __slots__ = ()
-    in_range = True
 
     def bounds(self, scores: Any) -> Hashable:
         """(smallest, largest, whether there are ignored rows)"""
@@ -138,6 +137,10 @@ class SpreadNormalizer:
         else:
             scaled = MAX_NODE_SCORE * (largest + smallest - scores) // largest
         return np.where(scores == IGNORED, 0, scaled) if ignoring else scaled
+
+    def top(self, bounds: Any) -> int:
+        """The raw score that becomes 100."""
+        return int(bounds[0])
 
     def keeps(self, bounds: Any, score: int, added: bool) -> bool:
         return False
