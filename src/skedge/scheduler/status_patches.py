@@ -1,8 +1,9 @@
 """What is said about pods in their status, in order. Upstream: `schedule_one.go` (updatePod), where cycles wait for it.
 
 On two connections an older patch of a pod might arrive last, and stay: so one patch of a pod is under way at a time.
-What is said meanwhile becomes one patch, made when it is its turn against what the pod says by then; a binding waits
-for the patch under way, and what was still to be said about the pod's pending is dropped.
+What is said meanwhile becomes one patch, made when it is its turn against what the pod says by then, seen by the
+informer or not; a binding waits for the patch under way, and what was still to be said about the pod's pending is
+dropped.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from skedge.api.core import PodCondition
 from skedge.clock import Clock
@@ -23,31 +24,46 @@ from skedge.telemetry.logs import get_logger
 log = get_logger(__name__)
 
 
-class _Wish(NamedTuple):
-    """What a pod's status is to say; None where nothing changes."""
+_SENT: Final = "status-patches/sent"
+"""What was sent about a pod is kept with the informer's object, until another takes its place."""
 
-    pod: PodInfo | PlacedPod
+
+class _Said(NamedTuple):
+    """What a status is to say, or says; None where nothing changes."""
+
     condition: PodCondition | None
     nominate: str | None
+
+    def after(self, earlier: _Said | None) -> _Said:
+        """Both as one."""
+        if earlier is None:
+            return self
+        return _Said(
+            earlier.condition if self.condition is None else self.condition,
+            earlier.nominate if self.nominate is None else self.nominate,
+        )
+
+
+class _Wish(NamedTuple):
+    """What the status of a pod is to say from some time on, and who waits until it does."""
+
+    pod: PodInfo | PlacedPod
+    said: _Said
     time: float
     waiters: tuple[asyncio.Future[None], ...] = ()
 
     def after(self, earlier: _Wish) -> _Wish:
         """Both as one."""
-        return self._replace(
-            condition=earlier.condition if self.condition is None else self.condition,
-            nominate=earlier.nominate if self.nominate is None else self.nominate,
-            waiters=earlier.waiters + self.waiters,
-        )
+        return self._replace(said=self.said.after(earlier.said), waiters=earlier.waiters + self.waiters)
 
-    def patch(self, sent: _Wish | None) -> dict[str, Any] | None:
+    def patch(self, sent: _Said | None) -> dict[str, Any] | None:
         """The patch of what the pod says, or will have said once what was sent is seen."""
         conditions: Sequence[PodCondition] = self.pod.conditions
         nominated = self.pod.nominated_node_name
         if sent is not None:
             conditions = _with(conditions, sent.condition)
             nominated = nominated if sent.nominate is None else sent.nominate
-        return status_patch(conditions, nominated, self.condition, self.nominate, self.time)
+        return status_patch(conditions, nominated, self.said.condition, self.said.nominate, self.time)
 
     def answer(self, error: Exception | None) -> None:
         for waiter in self.waiters:
@@ -72,9 +88,9 @@ class _Line:
 
     __slots__ = ("over", "sent", "wish")
 
-    def __init__(self, wish: _Wish) -> None:
+    def __init__(self, wish: _Wish, sent: _Said | None) -> None:
         self.wish: _Wish | None = wish
-        self.sent: _Wish | None = None
+        self.sent = sent
         self.over: asyncio.Future[None] | None = None  # for whoever waits until nothing is under way
 
 
@@ -96,12 +112,12 @@ class StatusPatches:
 
         `condition` comes without transition time; `nominate`: a node, "" to clear, None to leave alone.
         """
-        self._put(_Wish(pod, condition, nominate, self._clock.now()))
+        self._put(_Wish(pod, _Said(condition, nominate), self._clock.now()))
 
     async def nominate(self, pod: PodInfo | PlacedPod, node_name: str) -> None:
         """Has the status name this node ("" for none), and waits for it. Raises PodGone, or what went wrong."""
         told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._put(_Wish(pod, None, node_name, self._clock.now(), (told,)))
+        self._put(_Wish(pod, _Said(None, node_name), self._clock.now(), (told,)))
         await told
 
     async def settle(self, uid: str) -> None:
@@ -120,10 +136,12 @@ class StatusPatches:
         line = self._lines.get(wish.pod.uid)
         if line is not None:
             line.wish = wish if line.wish is None else wish.after(line.wish)
-        elif wish.patch(None) is None:
+            return
+        sent = wish.pod.cached(_SENT) if isinstance(wish.pod, PodInfo) else None
+        if wish.patch(sent) is None:
             wish.answer(None)
         else:
-            line = self._lines[wish.pod.uid] = _Line(wish)
+            line = self._lines[wish.pod.uid] = _Line(wish, sent)
             self._dispatcher.call(partial(self._send, line, wish.pod.uid), wish.pod.priority)
 
     async def _send(self, line: _Line, uid: str) -> None:
@@ -142,9 +160,11 @@ class StatusPatches:
             try:
                 await self._ports.patcher.patch_status(wish.pod, patch)
             except Exception as error:
-                if wish.condition is not None or not wish.waiters:
+                if wish.said.condition is not None or not wish.waiters:
                     log.error(error, "Error updating pod", pod=wish.pod.key)
                 wish.answer(error)
                 return
-        line.sent = wish if line.sent is None else wish.after(line.sent)
+        line.sent = wish.said.after(line.sent)
+        if isinstance(wish.pod, PodInfo):
+            wish.pod.cache(_SENT, line.sent)
         wish.answer(None)

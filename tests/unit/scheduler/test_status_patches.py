@@ -97,6 +97,18 @@ async def test_after_an_earlier_patch_back_to_what_the_informer_still_says() -> 
         assert [patch["status"]["nominatedNodeName"] for _, patch in h.patches] == ["n1", None]
 
 
+async def test_what_was_sent_counts_though_the_informer_has_not_seen_it_yet() -> None:
+    async with Slow() as h:
+        h.first.set()
+        h.add_pod(make_pod("p").gates("g"))
+        await h.settle()
+        pod = h.pod()
+        for node in ("n1", "", "n2", "n2"):
+            h.scheduler.patches.tell(pod, None, node)
+            await h.settle()
+        assert [patch["status"]["nominatedNodeName"] for _, patch in h.patches] == ["n1", None, "n2"]
+
+
 async def test_one_that_is_waited_for_takes_its_turn_too() -> None:
     h = await unschedulable()
     waited = asyncio.ensure_future(h.scheduler.patches.nominate(h.pod(), "n1"))
