@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from skedge.profiles.diagnosis import Codes
     from skedge.profiles.profile import Profile
     from skedge.profiles.search import Search
+    from skedge.profiles.standing import Standing
     from skedge.snapshot.arith import Ints
 
 PRE_FILTER: Final = "PreFilter"
@@ -105,6 +106,7 @@ class CountedMeasures(Measures):
         self._kept_first = early == sorted(early, reverse=True)
         """Whether plugins with kept answers come before those that are asked every cycle, but for the `late` ones."""
         self._late = frozenset(plugin.name for plugin in profile.filter[len(early) :])
+        self._by_skipped: dict[tuple[frozenset[str], frozenset[str]], _Alike] = {}
         self._cycles = 0
         self._timed: Profile | None = None
 
@@ -136,15 +138,21 @@ class CountedMeasures(Measures):
         standing = search.standing
         found: _Alike | None = standing.measured
         if found is None:
-            profile, kept = self._profile, self._profile.kept_names
-            skip_score = standing.state.skip_score
-            found = standing.measured = _Alike(
-                [self._pre_filter[name] for name, (_, status) in standing.pre_filter.items() if not status.skip],
-                [self._filter[plugin.name] for plugin, _ in standing.filters],
-                [self._pre_score[p.name] for p in profile.pre_score if p.name in kept and p.name not in skip_score],
-                [self._score[e.plugin.name] for e in profile.score if e.plugin.name in kept - skip_score],
-            )
+            skipped = frozenset(standing.state.skip_filter), frozenset(standing.state.skip_score)
+            found = self._by_skipped.get(skipped)
+            if found is None:
+                found = self._by_skipped[skipped] = self._counters_of(standing)
+            standing.measured = found
         return found
+
+    def _counters_of(self, standing: Standing) -> _Alike:
+        profile, asked = self._profile, self._profile.kept_names - standing.state.skip_score
+        return _Alike(
+            [self._pre_filter[name] for name, (_, status) in standing.pre_filter.items() if not status.skip],
+            [self._filter[plugin.name] for plugin, _ in standing.filters],
+            [self._pre_score[plugin.name] for plugin in profile.pre_score if plugin.name in asked],
+            [self._score[enabled.plugin.name] for enabled in profile.score if enabled.plugin.name in asked],
+        )
 
     def pre_filtered(self, search: Search, start: float) -> float:
         """Every plugin was asked once and is counted, unless it had nothing to do with the pod."""

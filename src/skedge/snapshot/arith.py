@@ -37,6 +37,15 @@ def trunc_div(a: Any, b: Any) -> Any:
     return quotient + ((quotient < 0) & (quotient * b != a))
 
 
+def percent(a: Any, b: Any) -> Any:
+    """`trunc_div(a * 100, b)`; of many rows with a float64 divisor those that count are exact without integers."""
+    if isinstance(b, np.ndarray) and b.dtype == np.float64:
+        share = a * 100.0
+        share /= b
+        return share.astype(np.int64)
+    return trunc_div(a * 100, b)
+
+
 def small_div(a: Any, b: int) -> Any:
     """`a // b` of numbers from 0 to 2**52."""
     if not b & (b - 1):
@@ -65,12 +74,12 @@ def for_each(value: Any, size: int) -> Ints:
 
 def everywhere(condition: Any) -> bool:
     """Whether a condition holds for all rows."""
-    return bool(condition.all()) if isinstance(condition, np.ndarray) else bool(condition)
+    return int(np.count_nonzero(condition)) == condition.size if isinstance(condition, np.ndarray) else bool(condition)
 
 
 def anywhere(condition: Any) -> bool:
     """Whether a condition holds for some row."""
-    return bool(condition.any()) if isinstance(condition, np.ndarray) else bool(condition)
+    return bool(np.count_nonzero(condition)) if isinstance(condition, np.ndarray) else bool(condition)
 
 
 def round_half_away(x: Any) -> Any:

@@ -121,7 +121,8 @@ def _filled(view: View, requests: Sequence[tuple[str, int]]) -> Any:
 
 def _fraction(used: Any, allocatable: Any) -> Any:
     if isinstance(used, np.ndarray):
-        return np.minimum(used / allocatable, 1.0)
+        fraction = used / allocatable
+        return np.minimum(fraction, 1.0) if fraction.size and fraction.max() > 1.0 else fraction
     return min(used / allocatable, 1.0)
 
 
@@ -155,10 +156,14 @@ def _evenness_of_rows(fractions: Sequence[tuple[Any, Any]], view: View) -> Any:
         return np.full(size, MAX_NODE_SCORE, np.int64)
     if len(fractions) == 2:
         (first, has_first), (second, has_second) = fractions
-        deviation = np.abs(first - second) / 2
+        evenness = first - second
+        np.abs(evenness, out=evenness)
+        evenness /= 2
         if not (everywhere(has_first) and everywhere(has_second)):
-            deviation = np.where(has_first & has_second, deviation, 0.0)
-        return truncate((1 - deviation) * MAX_NODE_SCORE)
+            evenness[~(has_first & has_second)] = 0.0
+        np.subtract(1, evenness, out=evenness)
+        evenness *= MAX_NODE_SCORE
+        return truncate(evenness)
     number = np.zeros(size, np.int64)
     mean = np.zeros(size)
     for fraction, present in fractions:

@@ -13,7 +13,7 @@ import numpy as np
 
 from skedge.framework.plugin import MAX_NODE_SCORE
 from skedge.plugins.helpers.shape import broken_line
-from skedge.snapshot.arith import everywhere, positive, round_half_away, small_div, trunc_div, where
+from skedge.snapshot.arith import everywhere, percent, positive, round_half_away, small_div, trunc_div, where
 
 Scorer = Callable[[Any, Any, Any], Any]
 """`(requested, allocatable, divisor) -> score`; the divisor is the view's. What it makes of rows that are overcommitted
@@ -21,19 +21,19 @@ does not count: with narrow amounts all others are small enough for it."""
 
 
 def least_allocated(requested: Any, allocatable: Any, divisor: Any) -> Any:
-    return trunc_div(positive(allocatable - requested) * MAX_NODE_SCORE, divisor)
+    return percent(positive(allocatable - requested), divisor)
 
 
 def most_allocated(requested: Any, allocatable: Any, divisor: Any) -> Any:
     capped = where(requested > allocatable, allocatable, requested)
-    return trunc_div(capped * MAX_NODE_SCORE, divisor)
+    return percent(capped, divisor)
 
 
 def ratio(shape: Sequence[tuple[int, int]]) -> Scorer:
     """RequestedToCapacityRatio; `shape` is (utilization, score x 10) by rising utilization."""
 
     def score(requested: Any, allocatable: Any, divisor: Any) -> Any:
-        utilization = trunc_div(requested * MAX_NODE_SCORE, divisor)
+        utilization = percent(requested, divisor)
         utilization = where((allocatable == 0) | (requested > allocatable), MAX_NODE_SCORE, utilization)
         return broken_line(shape, utilization)
 
