@@ -105,7 +105,7 @@ DEVIATIONS: Final = (
         _PREEMPTION,
         "A gated preemptor is woken when its preemption ends",
         "gate `SchedulerAsyncPreemption`",
-        "By its last victim's deletion whoever turned it down, or at the end where the victims went by themselves. "
+        "By its last victim's deletion whoever turned it down, or at the end where that one's room is free by then. "
         "Upstream leaves it gated until a deletion that the plugins of its last attempt care for.",
     ),
     Deviation(
