@@ -53,8 +53,9 @@ class _Wish(NamedTuple):
     waiters: tuple[asyncio.Future[None], ...] = ()
 
     def after(self, earlier: _Wish) -> _Wish:
-        """Both as one."""
-        return self._replace(said=self.said.after(earlier.said), waiters=earlier.waiters + self.waiters)
+        """Both as one; a pod as others see it, placed where it was promised room, says less of its conditions."""
+        pod = self.pod if isinstance(self.pod, PodInfo) else earlier.pod
+        return _Wish(pod, self.said.after(earlier.said), self.time, earlier.waiters + self.waiters)
 
     def patch(self, sent: _Said | None) -> dict[str, Any] | None:
         """The patch of what the pod says, or will have said once what was sent is seen."""

@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
 
+from skedge.api.core import PodCondition
 from skedge.framework.ports import PodGone
-from skedge.snapshot.pods import PodInfo
+from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.testing.builders import make_node, make_pod
 from skedge.testing.harness import Harness
 
@@ -107,6 +109,21 @@ async def test_what_was_sent_counts_though_the_informer_has_not_seen_it_yet() ->
             h.scheduler.patches.tell(pod, None, node)
             await h.settle()
         assert [patch["status"]["nominatedNodeName"] for _, patch in h.patches] == ["n1", None, "n2"]
+
+
+async def test_a_promise_taken_back_meanwhile_leaves_the_condition_as_it_was_seen() -> None:
+    async with Slow() as h:
+        condition = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message="first")
+        h.first.set()
+        h.add_pod(make_pod("p").gates("g").nominated("n1"))
+        await h.settle()
+        h.scheduler.patches.tell(h.pod(), condition, None)
+        await h.settle()
+        h.scheduler.patches.tell(h.pod(), msgspec.structs.replace(condition, message="second"), None)
+        await h.scheduler.patches.nominate(PlacedPod(h.pod(), "n1"), "")
+        _, patch = h.patches[-1]
+        assert patch["status"]["nominatedNodeName"] is None
+        assert patch["status"]["conditions"] == [{"type": "PodScheduled", "message": "second"}]
 
 
 async def test_one_that_is_waited_for_takes_its_turn_too() -> None:
