@@ -419,3 +419,14 @@ def test_device_classes(old: DeviceClass | None, new: DeviceClass, hint: Queuein
     fit = plugin_of()
     assert DEVICE_CLASS in [each.event.resource for each in fit.events_to_register()]
     assert fit.after_device_class_change(asking, old, new) is hint
+
+
+@pytest.mark.parametrize("kind", [LEAST, MOST, RATIO])
+def test_a_request_near_the_end_of_int64_is_scored_without_a_warning(kind: str) -> None:
+    """Sums with it wrap, as in the reference; no node can take the pod, but its scores are worked out all the same."""
+    more = {"requestedToCapacityRatio": UP} if kind == RATIO else {}
+    cluster = cluster_of([amounts(4000)] * 3, {"NodeResourcesFit": strategy(kind, ("cpu", 1), ("memory", 1), **more)})
+    for i in range(1, 4):
+        cluster.cache.add_pod(pod({"cpu": "1", "memory": str(i)}, node=f"n{i}").placed())
+    asking = pod({"cpu": "1", "memory": str(2**63 - 2)}).info()
+    assert len(scores(cluster, asking, "NodeResourcesFit")) == 3

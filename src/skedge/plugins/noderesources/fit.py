@@ -22,7 +22,7 @@ from skedge.framework.workloads import Placement
 from skedge.plugins.helpers.allocation import container_requests, counts, used
 from skedge.plugins.helpers.cycle import PRE_FILTERED, pre_filtered
 from skedge.plugins.noderesources import scorers
-from skedge.snapshot.arith import anywhere, where
+from skedge.snapshot.arith import WIDE, anywhere, where
 from skedge.snapshot.changes import Aspect
 from skedge.snapshot.pods import CPU, PODS, PlacedPod, PodInfo, Requests
 from skedge.snapshot.views import Rows, View
@@ -121,6 +121,8 @@ class NodeResourcesFit:
             allocatable = view.allocatable(resource)
             requested = used(view, resource, nonzero=True) + request
             divisor, present = view.divisor(resource)
+            if request >= WIDE:  # with it sums may wrap, which takes whole numbers
+                divisor = where(allocatable == 0, 1, allocatable)
             scores.append((self._scorer(requested, allocatable, divisor), present, weight))
         return self._average(scores, view.full(0))
 
