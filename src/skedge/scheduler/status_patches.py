@@ -87,11 +87,12 @@ def _with(conditions: Sequence[PodCondition], new: PodCondition | None) -> Seque
 class _Line:
     """What is under way and what comes next for one pod."""
 
-    __slots__ = ("over", "sent", "wish")
+    __slots__ = ("over", "sent", "started", "wish")
 
     def __init__(self, wish: _Wish, sent: _Said | None) -> None:
         self.wish: _Wish | None = wish
         self.sent = sent
+        self.started = False  # its job in the dispatcher
         self.over: asyncio.Future[None] | None = None  # for whoever waits until nothing is under way
 
 
@@ -122,13 +123,19 @@ class StatusPatches:
         await told
 
     async def settle(self, uid: str) -> None:
-        """Before a pod is bound: waits for the patch under way, and drops what was still to be said."""
+        """Before a pod is bound: waits for the patch under way, and drops what was still to be said.
+
+        A job that has not started is not waited for: whoever waits may hold the worker it needs.
+        """
         line = self._lines.get(uid)
         if line is None:
             return
         if line.wish is not None:
             line.wish.answer(None)
             line.wish = None
+        if not line.started:
+            del self._lines[uid]
+            return
         if line.over is None:
             line.over = asyncio.get_running_loop().create_future()
         await asyncio.shield(line.over)
@@ -146,6 +153,9 @@ class StatusPatches:
             self._dispatcher.call(partial(self._send, line, wish.pod.uid), wish.pod.priority)
 
     async def _send(self, line: _Line, uid: str) -> None:
+        if line.wish is None:  # dropped before its turn came
+            return
+        line.started = True
         try:
             while (wish := line.wish) is not None:
                 line.wish = None

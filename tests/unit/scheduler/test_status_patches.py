@@ -165,6 +165,22 @@ async def test_a_binding_waits_for_the_patch_under_way_and_drops_the_next() -> N
     await h.__aexit__()
 
 
+async def test_a_binding_does_not_wait_for_a_patch_that_waits_for_its_worker() -> None:
+    """With as many such bindings as connections nobody would be left to send it."""
+    h = Slow()  # its dispatcher is not at work yet
+    h.first.set()
+    h.add_pod(make_pod("p").gates("g"))
+    patches = h.scheduler.patches
+    patches.tell(h.pod(), None, "n1")
+    await patches.settle(h.pod().uid)
+    assert not patches
+    patches.tell(h.pod(), None, "n2")
+    async with h:
+        await h.settle()
+    assert [patch["status"]["nominatedNodeName"] for _, patch in h.patches] == ["n2"]
+    assert not patches
+
+
 @pytest.mark.parametrize("error", [PodGone("gone"), RuntimeError("no")])
 async def test_one_that_failed_holds_up_nobody(error: Exception) -> None:
     h = await unschedulable()
