@@ -271,6 +271,7 @@ def _check(counts: RowCounts, rows: Iterable[int], what: str) -> None:
     for domains in list(counts._sums):
         sums = counts.sums(domains)
         kept = sums.by_domain.copy()
+        assert sums.total == int(kept.sum()), f"total of the sums of {what}"
         sums._sum_up()
         assert np.array_equal(kept, sums.by_domain[: len(kept)]), f"sums of {what}"
 

@@ -42,14 +42,8 @@ class Tally:
             return
         sums = counts.sums(self._counters.domains(self._key))
         if sums.total:
-            here = by_domain[: len(sums.by_domain)]
-            if abs(factor) != 1:
-                here += sums.by_domain * factor
-            elif factor > 0:
-                here += sums.by_domain
-            else:
-                here -= sums.by_domain
             self.anything = True
+            by_domain[: len(sums.by_domain)] += sums.by_domain if factor == 1 else sums.by_domain * factor
 
 
 class Tallies:
