@@ -279,17 +279,36 @@ def quantity(amount: QuantityText) -> Quantity:
 @lru_cache(maxsize=_CACHE)
 def value(amount: QuantityText) -> int:
     """`Quantity.value` of a field of a decoded object. Raises QuantityError."""
-    if isinstance(amount, str) and len(amount) <= 18 and amount.isascii() and amount.isdigit():
-        return int(amount)
-    return quantity(amount).value()
+    found = plain_value(amount)
+    return quantity(amount).value() if found is None else found
 
 
 @lru_cache(maxsize=_CACHE)
 def milli_value(amount: QuantityText) -> int:
     """`Quantity.milli_value` of a field of a decoded object. Raises QuantityError."""
-    if isinstance(amount, str) and len(amount) <= 15 and amount.isascii():
+    found = plain_milli_value(amount)
+    return quantity(amount).milli_value() if found is None else found
+
+
+_SHIFTS: Final = {"Ki": 10, "Mi": 20, "Gi": 30}
+
+
+def plain_value(amount: QuantityText) -> int | None:
+    """The value of a few digits, alone or with Ki, Mi or Gi, as nearly all amounts are written; None: look closer."""
+    if isinstance(amount, str) and len(amount) <= 11 and amount.isascii():
+        if amount.isdigit():
+            return int(amount)
+        shift = _SHIFTS.get(amount[-2:])
+        if shift is not None and amount[:-2].isdigit():
+            return int(amount[:-2]) << shift
+    return None
+
+
+def plain_milli_value(amount: QuantityText) -> int | None:
+    """The same in thousandths, for digits alone or with m."""
+    if isinstance(amount, str) and len(amount) <= 11 and amount.isascii():
         if amount.isdigit():
             return int(amount) * 1000
         if amount[-1:] == "m" and amount[:-1].isdigit():
             return int(amount[:-1])
-    return quantity(amount).milli_value()
+    return None

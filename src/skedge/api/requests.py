@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, Protocol, Self, TypeVar
 
 from skedge.api.core import Container, ContainerStatus, Pod, QuantityText, ResourceList, ResourceRequirements
-from skedge.api.quantity import Quantity, milli_value, of_units, quantity, value
+from skedge.api.quantity import Quantity, milli_value, of_units, plain_milli_value, plain_value, quantity, value
 from skedge.api.validation import qualified_name_problems
 
 CPU: Final = "cpu"
@@ -123,6 +123,10 @@ def pod_limits(pod: Pod) -> dict[str, int]:
     Overhead counts only where there is a limit. Upstream: `PodLimits`.
     """
     spec = pod.spec
+    if not (spec.init_containers or spec.resources) and not any(
+        each.resources is not None and each.resources.limits for each in spec.containers or ()
+    ):
+        return {}
 
     def of(container: Container) -> dict[str, int]:
         return in_units(container.resources.limits if container.resources else None)
@@ -165,6 +169,14 @@ def nonzero_requests(
         defaults = {name: amount for name, amount in NONZERO_DEFAULTS.items() if name not in requests}
     full = pod_requests(pod, pod_level=pod_level, use_status=use_status, defaults=defaults)
     return full.get(CPU, 0), full.get(MEMORY, 0)
+
+
+def names_cpu_and_memory(pod: Pod) -> bool:
+    """Whether every container requests both, so that no default counts for one."""
+    return all(
+        CPU in (requests := _requests(container.resources)) and MEMORY in requests
+        for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
+    )
 
 
 def has_pod_level_requests(pod: Pod) -> bool:
@@ -276,10 +288,15 @@ class _NotWhole(Exception):
     """An amount is not a whole number of scheduler units, or is so large that sums may overflow."""
 
 
+_SUMMABLE: Final = 1 << 48
+
+
 @lru_cache(maxsize=1 << 16)
 def _whole_units(amount: QuantityText, exponent: int) -> int | None:
     """The amount if sums of thousands of such can be neither rounded nor overflow, else None."""
-    number = quantity(amount).exact(exponent)
+    number = plain_value(amount) if exponent == 0 else plain_milli_value(amount)
+    if number is None or number >= _SUMMABLE:
+        number = quantity(amount).exact(exponent)
     return number if number is not None and number >= 0 else None
 
 

@@ -38,11 +38,14 @@ def trunc_div(a: Any, b: Any) -> Any:
 
 
 def percent(a: Any, b: Any) -> Any:
-    """`trunc_div(a * 100, b)`; of many rows with a float64 divisor those that count are exact without integers."""
+    """`trunc_div(a * 100, b)`; of many rows with a float64 divisor those that count are exact without integers.
+
+    Whole numbers that are float64 stay float64.
+    """
     if isinstance(b, np.ndarray) and b.dtype == np.float64:
         share = a * 100.0
         share /= b
-        return share.astype(np.int64)
+        return np.trunc(share, out=share) if a.dtype == np.float64 else share.astype(np.int64)
     return trunc_div(a * 100, b)
 
 

@@ -27,7 +27,8 @@ from skedge.snapshot.changes import Aspect, ChangeLog
 from skedge.snapshot.host_ports import PortIndex
 from skedge.snapshot.images import ImageIndex
 from skedge.snapshot.interning import Interner
-from skedge.snapshot.pods import CPU, PODS, PlacedPod
+from skedge.snapshot.pods import CPU, MEMORY, PODS, PlacedPod
+from skedge.snapshot.stacks import Stack
 
 Taints = tuple[Taint, ...]
 
@@ -53,6 +54,7 @@ class NodeTable:
     """See the module's docstring. Arrays have `capacity` entries, of which rows below `size` have been in use."""
 
     MAX_LABEL_COLUMNS = 512
+    MAX_STACKS = 16
 
     def __init__(self, capacity: int = 64) -> None:
         self.capacity = capacity
@@ -77,6 +79,7 @@ class NodeTable:
         self.images = ImageIndex()
         self.host_ports = PortIndex()
         self._divisors: dict[str, tuple[Any, Any]] = {}
+        self._stacks: dict[tuple[str, ...], Stack] = {}
         self._free: list[int] = []
         self._wide: set[tuple[str, str]] = set()  # ("node", name) and ("pod", uid) with amounts from WIDE on
         self._sequence = 0
@@ -105,6 +108,24 @@ class NodeTable:
             divisor = np.where(present, amounts, 1.0)
             found = self._divisors[resource] = (divisor, True if present[: self.size].all() else present)
         return found
+
+    def stack(self, resources: tuple[str, ...]) -> Stack | None:
+        """These resources of all rows, current; None while some amount is too large for it. See `stacks`."""
+        if self._wide:
+            return None
+        found = self._stacks.get(resources)
+        if found is None:
+            if len(self._stacks) >= self.MAX_STACKS:
+                del self._stacks[next(iter(self._stacks))]
+            found = self._stacks[resources] = Stack(self, resources)
+        found.sync()
+        return found
+
+    def used_nonzero(self, resource: str) -> Ints | None:
+        """What pods take of a resource, cpu and memory as if no container asked for none; None where nobody asks."""
+        if resource == CPU:
+            return self.nonzero_cpu
+        return self.nonzero_memory if resource == MEMORY else self.requested.get(resource)
 
     def label_column(self, key: str) -> LabelColumn:
         """The column of a label key, built on first use. Least recently used ones go when there are too many."""

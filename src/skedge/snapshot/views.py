@@ -22,6 +22,7 @@ from skedge.snapshot.arith import Bools, Ints
 from skedge.snapshot.lookup import Lookup
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PlacedPod
+from skedge.snapshot.stacks import Stack
 
 Rowids = NDArray[np.int64]
 _FEW: Final = 16
@@ -51,6 +52,9 @@ class View(Protocol):
 
     def requested(self, resource: str) -> Any:
         """Sum of the effective requests of the row's pods."""
+
+    def stack(self, resources: tuple[str, ...]) -> Stack | None:
+        """The resources side by side, of shape (len(resources), size); None where the view has them one by one only."""
 
     @property
     def allowed_pods(self) -> Any: ...
@@ -136,6 +140,9 @@ class Rows:
     def requested(self, resource: str) -> Any:
         column = self.table.requested.get(resource)
         return np.zeros(self._size, np.int64) if column is None else self.pick(column)
+
+    def stack(self, resources: tuple[str, ...]) -> Stack | None:
+        return self.table.stack(resources) if self.whole else None
 
     @property
     def allowed_pods(self) -> Any:
@@ -255,6 +262,9 @@ class Row:
     def requested(self, resource: str) -> Any:
         column = self.table.requested.get(resource)
         return 0 if column is None else column.item(self.row)
+
+    def stack(self, resources: tuple[str, ...]) -> None:
+        return None
 
     @property
     def resources(self) -> tuple[int, ...]:

@@ -111,6 +111,11 @@ class NodeResourcesBalancedAllocation:
 
 def _filled(view: View, requests: Sequence[tuple[str, int]]) -> Any:
     """How evenly resources are used with these requests on top of what is there."""
+    stack = view.stack(tuple([resource for resource, _ in requests])) if requests else None
+    if stack is not None and stack.everywhere:
+        amounts = np.array([amount for _, amount in requests], np.float64)[:, None]
+        side_by_side = _fraction(stack.used + amounts, stack.allocatable)
+        return _evenness_of_rows([(each, True) for each in side_by_side], view)
     fractions = []
     for resource, amount in requests:
         divisor, present = view.divisor(resource)
@@ -122,7 +127,7 @@ def _filled(view: View, requests: Sequence[tuple[str, int]]) -> Any:
 def _fraction(used: Any, allocatable: Any) -> Any:
     if isinstance(used, np.ndarray):
         fraction = used / allocatable
-        return np.minimum(fraction, 1.0) if fraction.size and fraction.max() > 1.0 else fraction
+        return np.minimum(fraction, 1.0, out=fraction)
     return min(used / allocatable, 1.0)
 
 

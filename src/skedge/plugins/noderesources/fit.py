@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+import numpy as np
+
 from skedge import names
 from skedge.api.core import Node
 from skedge.api.quantity import milli_value, value
@@ -52,6 +54,7 @@ class NodeResourcesFit:
         strategy = args.scoring_strategy
         self._resources = [(r.name, r.weight) for r in strategy.resources or ()]
         self._average = scorers.average
+        self._stacks = True  # whether the scorer takes all resources at once
         self._scorer: scorers.Scorer
         if strategy.type == "MostAllocated":
             self._scorer = scorers.most_allocated
@@ -59,6 +62,7 @@ class NodeResourcesFit:
             shape = [(p.utilization, p.score * 10) for p in strategy.requested_to_capacity_ratio.shape]
             self._scorer = scorers.ratio(shape)
             self._average = scorers.rounded_average
+            self._stacks = False
         else:
             self._scorer = scorers.least_allocated
 
@@ -86,6 +90,8 @@ class NodeResourcesFit:
     def filter(self, state: CycleState, pod: PodInfo, view: View) -> Any:
         """Bit 0: too many pods; bit i + 1: not enough of the i-th checked resource; UNRESOLVABLE: of the whole node."""
         checked: Requests = pre_filtered(state, self.name)
+        if self._fits_everywhere(checked, view):
+            return 0
         crowded = view.pod_count >= view.allowed_pods
         codes: Any = where(crowded, _TOO_MANY_PODS, 0) if anywhere(crowded) else 0
         bit = _FIRST_RESOURCE
@@ -98,6 +104,15 @@ class NodeResourcesFit:
                     codes = codes | where(short, hopeless, 0)
             bit <<= 1
         return codes
+
+    @staticmethod
+    def _fits_everywhere(checked: Requests, view: View) -> bool:
+        """Whether nothing can be short anywhere, which one comparison tells of all rows; False says nothing."""
+        stack = view.stack(tuple([resource for resource, _ in checked]))
+        if stack is None:
+            return False
+        asked = np.array([*[amount for _, amount in checked], 1], np.float64)
+        return not np.count_nonzero(asked[:, None] > stack.free)
 
     def filter_status(self, state: CycleState, pod: PodInfo, code: int) -> Status:
         checked: Requests = pre_filtered(state, self.name)
@@ -113,11 +128,20 @@ class NodeResourcesFit:
         if not self._resources:
             raise PluginError(RESOURCES_NOT_FOUND)
         requests = container_requests(pod)
+        counted = [
+            (resource, weight, request)
+            for resource, weight in self._resources
+            if counts(resource, request := requests.get(resource, 0))
+        ]
+        if self._stacks and counted:
+            names_of, weights, amounts = zip(*counted, strict=True)
+            stack = view.stack(names_of)
+            if stack is not None and stack.everywhere and max(amounts) < WIDE:
+                requested = stack.nonzero + np.array(amounts, np.float64)[:, None]
+                scores = self._scorer(requested, stack.allocatable, stack.allocatable)
+                return scorers.average_of_stack(scores, weights)
         scores = []
-        for resource, weight in self._resources:
-            request = requests.get(resource, 0)
-            if not counts(resource, request):
-                continue
+        for resource, weight, request in counted:
             allocatable = view.allocatable(resource)
             requested = used(view, resource, nonzero=True) + request
             divisor, present = view.divisor(resource)

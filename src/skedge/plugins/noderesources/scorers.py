@@ -14,6 +14,7 @@ import numpy as np
 from skedge.framework.plugin import MAX_NODE_SCORE
 from skedge.plugins.helpers.shape import broken_line
 from skedge.snapshot.arith import everywhere, percent, positive, round_half_away, small_div, trunc_div, where
+from skedge.snapshot.stacks import Floats
 
 Scorer = Callable[[Any, Any, Any], Any]
 """`(requested, allocatable, divisor) -> score`; the divisor is the view's. What it makes of rows that are overcommitted
@@ -55,6 +56,15 @@ def average(scores: Sequence[tuple[Any, Any, int]], zero: Any) -> Any:
         total = total + where(present, score * weight, 0)
         weights = weights + where(present, weight, 0)
     return where(weights == 0, 0, trunc_div(total, where(weights == 0, 1, weights)))
+
+
+def average_of_stack(scores: Floats, weights: Sequence[int]) -> Floats:
+    """`average` of scores that lie side by side, all of them present; shape (resources, rows) -> (rows,)."""
+    total = scores[0] if weights[0] == 1 else scores[0] * weights[0]
+    for score, weight in zip(scores[1:], weights[1:], strict=True):
+        total += score if weight == 1 else score * weight
+    total /= sum(weights)
+    return np.trunc(total, out=total)
 
 
 def rounded_average(scores: Sequence[tuple[Any, Any, int]], zero: Any) -> Any:
