@@ -43,6 +43,10 @@ class CycleState:
             return found
         return default if self._parent is None else self._parent.get(key, default)
 
+    def take_over(self, other: CycleState) -> None:
+        """Writes here what was written there."""
+        self._data.update(other._data)
+
     def delete(self, key: str) -> None:
         self._data.pop(key, None)
 

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from skedge.framework.plugin import NodeNames
 from skedge.framework.state import CycleState
+from skedge.framework.status import SUCCESS, Status
 from skedge.snapshot.arith import Ints
 from skedge.snapshot.changes import Aspect
 from skedge.snapshot.nodes import NodeTable
@@ -80,7 +82,8 @@ class Kept:
     def clean(self) -> bool:
         """Whether all answers are 0."""
         if self._clean is None:
-            self._clean = not self.answers.any()
+            answers = self.answers
+            self._clean = not (len(answers) and answers.item(0)) and not np.count_nonzero(answers)
         return self._clean
 
     def follow(self, view: Row, position: int) -> int | None:
@@ -128,13 +131,14 @@ class Kept:
     def _answer_all(self) -> None:
         self._clean = None
         table = self._table
-        answers = np.zeros(table.capacity, np.int64)
         found = self._rule(self._state, self._pod, Rows(table))
         if isinstance(found, int) and found == 0:
             self._clean = True
+            self.answers = np.zeros(table.capacity, np.int64)
         else:
-            answers[: table.size] = found
-        self.answers = answers
+            self.answers = np.empty(table.capacity, np.int64)
+            self.answers[: table.size] = found
+            self.answers[table.size :] = 0
         self.generation += 1
         if self._totals is not None:
             self._known_totals = self._totals(self._pod)
@@ -150,3 +154,40 @@ class Kept:
         for row in rows:
             view.row = row
             self.answers[row] = self._rule(self._state, self._pod, view)
+
+
+class Prepared:
+    """What a plugin with kept answers makes of a fragment: what PreFilter and PreScore say and write, and its answers.
+
+    All of it is the same for all pods with the fragment.
+    """
+
+    __slots__ = ("_answers", "_plugin", "_pod", "_table", "pre_filter", "pre_score", "state")
+
+    def __init__(self, table: NodeTable, plugin: Any, pod: PodInfo, pre_filters: bool, pre_scores: bool) -> None:
+        self._table = table
+        self._plugin = plugin
+        self._pod = pod
+        self._answers: dict[str, Kept] = {}
+        self.state = CycleState()
+        self.pre_filter: tuple[NodeNames | None, Status] = (None, SUCCESS)
+        self.pre_score = SUCCESS
+        if pre_filters:
+            self.pre_filter = plugin.pre_filter(self.state, pod, Rows(table))
+        if pre_scores:
+            self.pre_score = plugin.pre_score(self.state, pod, Rows(table))
+
+    @property
+    def nbytes(self) -> int:
+        return sum([kept.nbytes for kept in self._answers.values()]) if self._answers else self._table.capacity * 16
+
+    def answers(self, what: str) -> Kept:
+        """Those of `filter` or `score`."""
+        found = self._answers.get(what)
+        if found is None:
+            plugin = self._plugin
+            totals, by_resources = getattr(plugin, "totals", None), getattr(plugin, "by_resources", False)
+            rule = getattr(plugin, what)
+            found = Kept(self._table, rule, plugin.reads, self.state, self._pod, totals, by_resources)
+            self._answers[what] = found
+        return found

@@ -13,14 +13,13 @@ from skedge import names
 from skedge.framework.plugin import fragment_of
 from skedge.framework.state import CycleState
 from skedge.framework.status import Status
-from skedge.profiles.kept import Kept
+from skedge.profiles.kept import Prepared
 from skedge.profiles.measures import NOTHING, Measures
 from skedge.profiles.sampling import Sampler
 from skedge.profiles.standing import Standing, Weighted
 from skedge.snapshot.counters_recent import Recent
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PodInfo
-from skedge.snapshot.views import Rows
 
 METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     names.PRE_ENQUEUE: ("pre_enqueue",),
@@ -99,10 +98,19 @@ class Profile:
         self.plugins = tuple(every.values())
         self._pre_scoring = {plugin.name for plugin in self.pre_score}
         kept = [p for p in self.plugins if fragment_of(p) is not None and not self._lacks_half(p)]
-        self._fragments: tuple[tuple[str, Callable[[PodInfo], Hashable]], ...] = tuple(
-            (p.name, fragment) for p in kept if (fragment := fragment_of(p)) is not None
+        self._fragments: tuple[Callable[[PodInfo], Hashable], ...] = tuple(
+            fragment for p in kept if (fragment := fragment_of(p)) is not None
         )
-        self.kept_names = frozenset(name for name, _ in self._fragments)
+        self._kept = tuple((p, p in self.pre_filter, p in self.pre_score) for p in kept)
+        self.kept_names = frozenset(plugin.name for plugin in kept)
+        place = {plugin.name: i for i, plugin in enumerate(kept)}
+        self._kept_at: dict[str, tuple[tuple[int, str, Any], ...]] = {
+            names.PRE_FILTER: tuple((place[p.name], p.name, p) for p in self.pre_filter if p.name in place),
+            names.FILTER: tuple((place[p.name], p.name, p) for p in self.filter if p.name in place),
+            names.PRE_SCORE: tuple((place[p.name], p.name, p) for p in self.pre_score if p.name in place),
+            names.SCORE: tuple((place[e.plugin.name], e.plugin.name, e) for e in self.score if e.plugin.name in place),
+        }
+        """Of those with kept answers at each point: (place in `_kept`, name, plugin; at Score with its weight)."""
         self.cycle_pre_filter = tuple(p for p in self.pre_filter if p.name not in self.kept_names)
         by_cycle = (p for p in self.filter if p.name not in self.kept_names)
         self.cycle_filter = tuple(sorted(by_cycle, key=lambda p: getattr(p, "by_node", False)))  # node by node: last
@@ -111,7 +119,7 @@ class Profile:
         self._key_name = f"standing-key/{name}"
         limit, trial = cache_bytes // 2, cache_bytes // 128
         self._standings: Recent[Standing] = Recent(limit, Standing.released, trial)
-        self._answers: Recent[Kept] = Recent(limit, trial=0)
+        self._prepared: Recent[Prepared] = Recent(limit, trial=0)
 
     def _lacks_half(self, plugin: Any) -> bool:
         """Whether a point that prepares one the plugin is at is left out: what it says then may be an error."""
@@ -128,55 +136,47 @@ class Profile:
     @property
     def cache_bytes(self) -> int:
         """Memory held by kept answers and standings."""
-        return self._standings.nbytes + self._answers.nbytes
+        return self._standings.nbytes + self._prepared.nbytes
 
     def standing(self, pod: PodInfo) -> Standing:
         """What is kept for pods like this one; not synced. Masks and totals are empty until `sync`."""
         key = pod.cached(self._key_name)
         if key is None:
-            key = tuple([fragment(pod) for _, fragment in self._fragments])
+            key = tuple([fragment(pod) for fragment in self._fragments])
             pod.cache(self._key_name, key)
         found: Standing | None = self._standings.get(key)
         if found is None:
-            found = self._new_standing(pod, dict(zip([n for n, _ in self._fragments], key, strict=True)))
+            found = self._new_standing(pod, key)
             self._standings.put(key, found)
         return found
 
-    def _new_standing(self, pod: PodInfo, fragments: Mapping[str, Hashable]) -> Standing:
-        table, state, view = self.table, CycleState(), Rows(self.table)
-        pre_filter = {
-            plugin.name: plugin.pre_filter(state, pod, view)
-            for plugin in self.pre_filter
-            if plugin.name in self.kept_names
-        }
-        error: tuple[str, Status] | None = None
-        skip_score = set()
-        for plugin in self.pre_score:
-            if plugin.name in self.kept_names:
-                status = plugin.pre_score(state, pod, view)
-                if status.skip:
-                    skip_score.add(plugin.name)
-                elif not status.ok and error is None:
-                    error = (plugin.name, status)
-        standing = Standing(table, state, pre_filter, error)
-        state.skip_score = skip_score
-        state.skip_filter = {name for name, (_, status) in pre_filter.items() if status.skip}
-
-        def kept(plugin: Any, what: str) -> Kept:
-            key = (plugin.name, what, fragments[plugin.name])
-            found: Kept | None = self._answers.get(key)
+    def _new_standing(self, pod: PodInfo, fragments: Sequence[Hashable]) -> Standing:
+        prepared: list[Prepared] = []
+        state = CycleState()
+        for (plugin, *points), fragment in zip(self._kept, fragments, strict=True):
+            key = (plugin.name, fragment)
+            found: Prepared | None = self._prepared.get(key)
             if found is None:
-                totals, by_resources = getattr(plugin, "totals", None), getattr(plugin, "by_resources", False)
-                found = Kept(table, getattr(plugin, what), plugin.reads, state, pod, totals, by_resources)
-                self._answers.put(key, found)
-            return found
-
-        for plugin in self.filter:
-            if plugin.name in self.kept_names and plugin.name not in state.skip_filter:
-                standing.add_filter(plugin, kept(plugin, "filter"))
-        for plugin, weight in self.score:
-            if plugin.name in self.kept_names and plugin.name not in skip_score and error is None:
-                standing.add_score(
-                    Weighted(plugin.name, weight, kept(plugin, "score"), plugin.reads, plugin.normalizer)
-                )
+                found = Prepared(self.table, plugin, pod, *points)
+                self._prepared.put(key, found)
+            prepared.append(found)
+            state.take_over(found.state)
+        at = self._kept_at
+        pre_filter = {name: prepared[i].pre_filter for i, name, _ in at[names.PRE_FILTER]}
+        state.skip_filter = {name for name, (_, status) in pre_filter.items() if status.skip}
+        error: tuple[str, Status] | None = None
+        for i, name, _ in at[names.PRE_SCORE]:
+            status = prepared[i].pre_score
+            if status.skip:
+                state.skip_score.add(name)
+            elif not status.ok and error is None:
+                error = (name, status)
+        standing = Standing(self.table, state, pre_filter, error)
+        for i, name, plugin in at[names.FILTER]:
+            if name not in state.skip_filter:
+                standing.add_filter(plugin, prepared[i].answers("filter"))
+        for i, name, (plugin, weight) in at[names.SCORE] if error is None else ():
+            if name not in state.skip_score:
+                kept = prepared[i].answers("score")
+                standing.add_score(Weighted(name, weight, kept, plugin.reads, plugin.normalizer))
         return standing

@@ -144,7 +144,9 @@ class Standing:
         changed = table.log.aspects_since(before)
         single = Row(table, table.log.last_row) if before >= 0 and position - before == 1 else None
         growth: int | None = None if single is None or changed & Aspect.NODE else 0  # of the row's total, if it fits
-        for kept, weight in self._reading(changed)[0]:  # others are as current as they were
+        for kept in self._kept if before < 0 else ():
+            kept.sync()
+        for kept, weight in self._reading(changed)[0] if before >= 0 else ():  # others are as current as they were
             grown = None if single is None else kept.follow(single, position)
             if grown is None:
                 kept.sync()
@@ -215,11 +217,9 @@ class Standing:
         self._rows, self._best = None, []
         self.count = int(np.count_nonzero(feasible))
         self.invalid = set()
-        self.totals = np.full(table.capacity, INFEASIBLE, np.int64)
-        if self.count:
-            self._all_totals()
+        self.totals = self._all_totals() if self.count else np.full(table.capacity, INFEASIBLE, np.int64)
 
-    def _all_totals(self) -> None:
+    def _all_totals(self) -> Ints:
         size = self._table.size
         among: Any = slice(size) if self.count == size else self.feasible  # all rows: without a look at each
         totals: Any = 0
@@ -235,8 +235,10 @@ class Standing:
                 bad = ((scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)) & self.feasible[:size]
                 self.invalid.update(np.flatnonzero(bad).tolist())
             totals = totals + (scores if weighted.weight == 1 else scores * weighted.weight)
-        whole = self.count == size or not isinstance(totals, np.ndarray)
-        self.totals[among] = totals if whole else totals[self.feasible[:size]]
+        found = np.empty(self._table.capacity, np.int64)
+        found[:size] = totals if self.count == size else np.where(self.feasible[:size], totals, INFEASIBLE)
+        found[size:] = INFEASIBLE
+        return found
 
     def _some_rows(self, rows: Collection[int], changed: int) -> None:
         feasible, stops, last = self.feasible, self._stops, len(self.filters)

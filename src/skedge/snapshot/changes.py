@@ -25,6 +25,7 @@ class Aspect:
     ALL: Final = 127
 
 
+_OF_NODES: Final = Aspect.ALL & ~(Aspect.RESOURCES | Aspect.PODS)
 BITS: Final = 7
 MASK: Final = (1 << BITS) - 1
 
@@ -32,18 +33,22 @@ MASK: Final = (1 << BITS) - 1
 class ChangeLog:
     """Entries are `row << BITS | aspects`; the newest `window` to `2 * window` of them are kept."""
 
-    __slots__ = ("_base", "_entries", "_window", "position")
+    __slots__ = ("_base", "_entries", "_window", "nodes_position", "position")
 
     def __init__(self, window: int = 32768) -> None:
         self._entries: list[int] = []
         self._base = 0
         self._window = window
         self.position = 0
+        self.nodes_position = 0
+        """The position after the last change that was not one of pods alone."""
 
     def append(self, row: int, aspects: int) -> None:
         entries = self._entries
         entries.append(row << BITS | aspects)
         self.position += 1
+        if aspects & _OF_NODES:
+            self.nodes_position = self.position
         if len(entries) > 2 * self._window:
             del entries[: self._window]
             self._base += self._window
@@ -66,4 +71,6 @@ class ChangeLog:
         """Rows with one of these aspects changed after `position`; None when that lies before the window."""
         if position < self._base:
             return None
+        if position >= self.nodes_position and not aspects & ~_OF_NODES:
+            return set()
         return {entry >> BITS for entry in self._entries[position - self._base :] if entry & aspects}

@@ -16,6 +16,7 @@ T = TypeVar("T", bound=Sized)
 
 
 _SEEN: Final = 1024
+"""So many keys are remembered at least, twice as many at most."""
 
 
 class Recent(Generic[T]):
@@ -34,9 +35,10 @@ class Recent(Generic[T]):
         self._entries: OrderedDict[Hashable, T] = OrderedDict()
         self._bytes = 0
         self._added = 0
-        self._on_trial: OrderedDict[Hashable, T] = OrderedDict()
+        self._on_trial: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()  # with their size when they came
         self._bytes_on_trial = 0
-        self._seen: OrderedDict[Hashable, None] = OrderedDict()
+        self._seen: set[Hashable] = set()
+        self._seen_before: set[Hashable] = set()
 
     @property
     def nbytes(self) -> int:
@@ -47,17 +49,19 @@ class Recent(Generic[T]):
         if found is not None:
             self._entries.move_to_end(key)
         elif self._on_trial:
-            found = self._on_trial.pop(key, None)
-            if found is not None:
-                self._bytes_on_trial = sum(entry.nbytes for entry in self._on_trial.values())
+            tried = self._on_trial.pop(key, None)
+            if tried is not None:
+                found = tried[0]
+                self._bytes_on_trial -= tried[1]
                 self._keep(key, found)
         return found
 
     def put(self, key: Hashable, value: T) -> None:
         if self._trial is None:
             self._keep(key, value)
-        elif key in self._seen:
-            del self._seen[key]
+        elif key in self._seen or key in self._seen_before:
+            self._seen.discard(key)
+            self._seen_before.discard(key)
             self._keep(key, value)
         elif self._trial:
             self._try(key, value, self._trial)
@@ -65,23 +69,20 @@ class Recent(Generic[T]):
             self._hear_of(key)
 
     def _hear_of(self, key: Hashable) -> None:
-        seen = self._seen
-        seen[key] = None
-        if len(seen) > _SEEN:
-            seen.popitem(last=False)
+        if len(self._seen) >= _SEEN:
+            self._seen, self._seen_before = set(), self._seen
+        self._seen.add(key)
 
     def _try(self, key: Hashable, value: T, trial: int) -> None:
-        entries = self._on_trial
-        entries[key] = value
-        self._bytes_on_trial += value.nbytes
+        entries, size = self._on_trial, value.nbytes
+        entries[key] = (value, size)
+        self._bytes_on_trial += size
         while self._bytes_on_trial > trial and len(entries) > 1:
-            known, gone = entries.popitem(last=False)
-            self._bytes_on_trial -= gone.nbytes
+            known, (gone, size) = entries.popitem(last=False)
+            self._bytes_on_trial -= size
             self._hear_of(known)
             if self._dropped is not None:
                 self._dropped(gone)
-        if len(entries) == 1:
-            self._bytes_on_trial = value.nbytes  # entries grow while they are kept
 
     def _keep(self, key: Hashable, value: T) -> None:
         self._entries[key] = value
@@ -103,12 +104,12 @@ class Recent(Generic[T]):
         if found is not None:
             self._bytes -= found.nbytes
             return
-        found = self._on_trial.pop(key, None)
-        if found is not None:
-            self._bytes_on_trial -= found.nbytes
+        tried = self._on_trial.pop(key, None)
+        if tried is not None:
+            self._bytes_on_trial -= tried[1]
 
     def values(self) -> list[T]:
-        return [*self._entries.values(), *self._on_trial.values()]
+        return [*self._entries.values(), *[value for value, _ in self._on_trial.values()]]
 
     def __len__(self) -> int:
         return len(self._entries) + len(self._on_trial)
