@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +25,14 @@ _REMEMBERED: Final = 512
 
 Rule = Callable[[CycleState, PodInfo, Any], Any]
 Totals = Callable[[PodInfo], Hashable]
+
+
+@lru_cache(2)
+def _zeros(number: int) -> Ints:
+    """Shared by all answers without a difference, so not to be written to."""
+    zeros = np.zeros(number, np.int64)
+    zeros.flags.writeable = False
+    return zeros
 
 
 class Kept:
@@ -71,7 +80,7 @@ class Kept:
         self._by_resources: dict[Hashable, int] | None = {} if by_resources else None
         self.generation = 0
         self.users = 0  # standings that rest on it
-        self.answers: Ints = np.zeros(0, np.int64)
+        self.answers: Ints = _zeros(0)
 
     @property
     def nbytes(self) -> int:
@@ -107,7 +116,7 @@ class Kept:
         row = view.row
         grown: int = answer - answers.item(row)
         if grown:
-            answers[row] = answer
+            self._to_write()[row] = answer
             self._clean = None
         return grown
 
@@ -134,7 +143,7 @@ class Kept:
         found = self._rule(self._state, self._pod, Rows(table))
         if isinstance(found, int) and found == 0:
             self._clean = True
-            self.answers = np.zeros(table.capacity, np.int64)
+            self.answers = _zeros(table.capacity)
         else:
             self.answers = np.empty(table.capacity, np.int64)
             self.answers[: table.size] = found
@@ -143,17 +152,23 @@ class Kept:
         if self._totals is not None:
             self._known_totals = self._totals(self._pod)
 
+    def _to_write(self) -> Ints:
+        if not self.answers.flags.writeable:
+            self.answers = self.answers.copy()
+        return self.answers
+
     def _answer(self, rows: set[int]) -> None:
         self._clean = None
+        answers = self._to_write()
         table = self._table
         if len(rows) > ONE_BY_ONE or table.wide:
             index = np.fromiter(rows, np.int64, len(rows))
-            self.answers[index] = self._rule(self._state, self._pod, Rows(table, index))
+            answers[index] = self._rule(self._state, self._pod, Rows(table, index))
             return
         view = Row(table)
         for row in rows:
             view.row = row
-            self.answers[row] = self._rule(self._state, self._pod, view)
+            answers[row] = self._rule(self._state, self._pod, view)
 
 
 class Prepared:

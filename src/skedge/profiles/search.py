@@ -28,7 +28,7 @@ from skedge.profiles.sampling import Sampler, nodes_to_find
 from skedge.profiles.standing import Standing
 from skedge.profiles.trials import Trials
 from skedge.snapshot.arith import Bools, Ints, for_each
-from skedge.snapshot.crowd import Crowd, Promised
+from skedge.snapshot.crowd import NOBODY, Crowd, Promised
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PodInfo
 from skedge.snapshot.views import DeltaView, Rows
@@ -392,7 +392,7 @@ class Search:
         """Rows with nominated pods that count for this pod: priority at least its own, and not itself."""
         if self._promised is None:
             if self.nominator is None:
-                self._promised = Crowd(self.table)
+                self._promised = NOBODY
             else:
                 self._promised = self.nominator.crowd(self.table, self.pod.priority, self.pod.uid)
         return self._promised

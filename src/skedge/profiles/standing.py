@@ -27,6 +27,11 @@ _FEW: Final = 64
 INFEASIBLE: Final = np.iinfo(np.int64).min
 
 
+_NO_BOOLS: Final = np.zeros(0, bool)
+_NO_STOPS: Final = np.zeros(0, np.int8)
+_NO_TOTALS: Final = np.zeros(0, np.int64)
+
+
 class Weighted:
     """One score plugin's part in the totals."""
 
@@ -65,14 +70,14 @@ class Standing:
         self.narrowed = any(names is not None or not (s.ok or s.skip) for names, s in pre_filter.values())
         self.filters: list[tuple[Any, Kept]] = []
         self.scores: list[Weighted] = []
-        self.feasible: Bools = np.zeros(0, bool)
+        self.feasible: Bools = _NO_BOOLS
         self.count = 0  # feasible rows
         self.exists = 0
         self.stopped: list[int] = []
         """How many nodes there are, and how many of them each filter is the first to reject."""
         self.measured: Any = None  # the metrics' own
-        self._stops = np.zeros(0, np.int8)  # the first filter that rejects a row; their number: none; -1: no node
-        self.totals: Ints = np.zeros(0, np.int64)
+        self._stops = _NO_STOPS  # the first filter that rejects a row; their number: none; -1: no node
+        self.totals: Ints = _NO_TOTALS
         self.unbeaten = True
         """Whether its best rows were the best of all when that was last asked, see `scoring`."""
         self.asked = 0
@@ -102,7 +107,8 @@ class Standing:
     def rows(self) -> Ints:
         """The feasible rows in order; not to be written to."""
         if self._rows is None:
-            self._rows = np.flatnonzero(self.feasible)
+            whole = self.count == self._table.size
+            self._rows = self._table.every_row if whole else np.flatnonzero(self.feasible)
         return self._rows
 
     def best(self) -> Sequence[int] | Ints:

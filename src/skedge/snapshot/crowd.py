@@ -8,6 +8,7 @@ With thousands of preemptors under way this is looked at for every pod; so it is
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -73,6 +74,10 @@ class Crowd(Mapping[int, Sequence[PlacedPod]]):
 
     def __len__(self) -> int:
         return len(self._pods)
+
+
+NOBODY: Final = Crowd(NodeTable(0))
+"""No pods at all."""
 
 
 class Promised:

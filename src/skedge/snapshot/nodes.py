@@ -80,6 +80,7 @@ class NodeTable:
         self.host_ports = PortIndex()
         self._divisors: dict[str, tuple[Any, Any]] = {}
         self._stacks: dict[tuple[str, ...], Stack] = {}
+        self._every_row: Ints = np.arange(0)
         self._free: list[int] = []
         self._wide: set[tuple[str, str]] = set()  # ("node", name) and ("pod", uid) with amounts from WIDE on
         self._sequence = 0
@@ -94,6 +95,13 @@ class NodeTable:
     def wide(self) -> bool:
         """Whether some amount is so large that plain integers would not behave like int64 any more."""
         return bool(self._wide)
+
+    @property
+    def every_row(self) -> Ints:
+        """All row numbers up to `size`; not to be written to."""
+        if len(self._every_row) != self.size:
+            self._every_row = np.arange(self.size)
+        return self._every_row
 
     def divisor(self, resource: str) -> tuple[Any, Any]:
         """(allocatable as float64, 1 where that is 0; whether it is not 0: True where that holds for all rows in use).

@@ -113,9 +113,12 @@ def _filled(view: View, requests: Sequence[tuple[str, int]]) -> Any:
     """How evenly resources are used with these requests on top of what is there."""
     stack = view.stack(tuple([resource for resource, _ in requests])) if requests else None
     if stack is not None and stack.everywhere:
-        amounts = np.array([amount for _, amount in requests], np.float64)[:, None]
-        side_by_side = _fraction(stack.used + amounts, stack.allocatable)
-        return _evenness_of_rows([(each, True) for each in side_by_side], view)
+        amounts = [amount for _, amount in requests]
+        shares = stack.used + np.array(amounts, np.float64)[:, None]
+        shares /= stack.allocatable
+        if not stack.fits(amounts):
+            np.minimum(shares, 1.0, out=shares)
+        return _evenness_of_rows([(each, True) for each in shares], view)
     fractions = []
     for resource, amount in requests:
         divisor, present = view.divisor(resource)
@@ -127,7 +130,7 @@ def _filled(view: View, requests: Sequence[tuple[str, int]]) -> Any:
 def _fraction(used: Any, allocatable: Any) -> Any:
     if isinstance(used, np.ndarray):
         fraction = used / allocatable
-        return np.minimum(fraction, 1.0, out=fraction)
+        return np.minimum(fraction, 1.0) if fraction.size and fraction.max() > 1.0 else fraction
     return min(used / allocatable, 1.0)
 
 

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-import numpy as np
-
 from skedge import names
 from skedge.api.core import Node
 from skedge.api.quantity import milli_value, value
@@ -54,17 +52,16 @@ class NodeResourcesFit:
         strategy = args.scoring_strategy
         self._resources = [(r.name, r.weight) for r in strategy.resources or ()]
         self._average = scorers.average
-        self._stacks = True  # whether the scorer takes all resources at once
+        self._of_stack: scorers.StackScorer | None = None
         self._scorer: scorers.Scorer
         if strategy.type == "MostAllocated":
-            self._scorer = scorers.most_allocated
+            self._scorer, self._of_stack = scorers.most_allocated, scorers.most_allocated_of_stack
         elif strategy.type == "RequestedToCapacityRatio":
             shape = [(p.utilization, p.score * 10) for p in strategy.requested_to_capacity_ratio.shape]
             self._scorer = scorers.ratio(shape)
             self._average = scorers.rounded_average
-            self._stacks = False
         else:
-            self._scorer = scorers.least_allocated
+            self._scorer, self._of_stack = scorers.least_allocated, scorers.least_allocated_of_stack
 
     def fragment(self, pod: PodInfo) -> Hashable:
         # With pod-level resources containers may differ where the sum does not; scoring looks at containers.
@@ -107,12 +104,9 @@ class NodeResourcesFit:
 
     @staticmethod
     def _fits_everywhere(checked: Requests, view: View) -> bool:
-        """Whether nothing can be short anywhere, which one comparison tells of all rows; False says nothing."""
+        """Whether nothing is short on any node, as far as that is known without a look at each."""
         stack = view.stack(tuple([resource for resource, _ in checked]))
-        if stack is None:
-            return False
-        asked = np.array([*[amount for _, amount in checked], 1], np.float64)
-        return not np.count_nonzero(asked[:, None] > stack.free)
+        return stack is not None and stack.fits([*[amount for _, amount in checked], 1])
 
     def filter_status(self, state: CycleState, pod: PodInfo, code: int) -> Status:
         checked: Requests = pre_filtered(state, self.name)
@@ -133,13 +127,11 @@ class NodeResourcesFit:
             for resource, weight in self._resources
             if counts(resource, request := requests.get(resource, 0))
         ]
-        if self._stacks and counted:
+        if self._of_stack is not None and counted:
             names_of, weights, amounts = zip(*counted, strict=True)
             stack = view.stack(names_of)
             if stack is not None and stack.everywhere and max(amounts) < WIDE:
-                requested = stack.nonzero + np.array(amounts, np.float64)[:, None]
-                scores = self._scorer(requested, stack.allocatable, stack.allocatable)
-                return scorers.average_of_stack(scores, weights)
+                return scorers.average_of_stack(self._of_stack(stack, amounts), weights)
         scores = []
         for resource, weight, request in counted:
             allocatable = view.allocatable(resource)

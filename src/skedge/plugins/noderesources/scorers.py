@@ -14,20 +14,37 @@ import numpy as np
 from skedge.framework.plugin import MAX_NODE_SCORE
 from skedge.plugins.helpers.shape import broken_line
 from skedge.snapshot.arith import everywhere, percent, positive, round_half_away, small_div, trunc_div, where
-from skedge.snapshot.stacks import Floats
+from skedge.snapshot.stacks import Floats, Stack
 
 Scorer = Callable[[Any, Any, Any], Any]
 """`(requested, allocatable, divisor) -> score`; the divisor is the view's. What it makes of rows that are overcommitted
 does not count: with narrow amounts all others are small enough for it."""
+StackScorer = Callable[[Stack, Sequence[int]], Floats]
+"""The same for what a pod asks of each resource of a stack; shape (resources, rows)."""
 
 
 def least_allocated(requested: Any, allocatable: Any, divisor: Any) -> Any:
     return percent(positive(allocatable - requested), divisor)
 
 
+def least_allocated_of_stack(stack: Stack, amounts: Sequence[int]) -> Floats:
+    left = stack.free_nonzero - np.array(amounts, np.float64)[:, None]
+    if not stack.fits(amounts, nonzero=True):
+        np.maximum(left, 0.0, out=left)
+    share: Floats = percent(left, stack.allocatable)
+    return share
+
+
 def most_allocated(requested: Any, allocatable: Any, divisor: Any) -> Any:
     capped = where(requested > allocatable, allocatable, requested)
     return percent(capped, divisor)
+
+
+def most_allocated_of_stack(stack: Stack, amounts: Sequence[int]) -> Floats:
+    left = stack.free_nonzero - np.array(amounts, np.float64)[:, None]
+    np.maximum(left, 0.0, out=left)
+    share: Floats = percent(np.subtract(stack.allocatable, left, out=left), stack.allocatable)
+    return share
 
 
 def ratio(shape: Sequence[tuple[int, int]]) -> Scorer:
@@ -60,11 +77,12 @@ def average(scores: Sequence[tuple[Any, Any, int]], zero: Any) -> Any:
 
 def average_of_stack(scores: Floats, weights: Sequence[int]) -> Floats:
     """`average` of scores that lie side by side, all of them present; shape (resources, rows) -> (rows,)."""
-    total = scores[0] if weights[0] == 1 else scores[0] * weights[0]
+    total: Floats = scores[0] if weights[0] == 1 else scores[0] * weights[0]
     for score, weight in zip(scores[1:], weights[1:], strict=True):
         total += score if weight == 1 else score * weight
     total /= sum(weights)
-    return np.trunc(total, out=total)
+    np.trunc(total, out=total)
+    return total
 
 
 def rounded_average(scores: Sequence[tuple[Any, Any, int]], zero: Any) -> Any:
