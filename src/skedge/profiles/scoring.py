@@ -16,6 +16,7 @@ from skedge.profiles.diagnosis import CycleError
 from skedge.profiles.kept import Kept
 from skedge.profiles.standing import Standing
 from skedge.snapshot.arith import Bools, Ints, for_each
+from skedge.snapshot.by_domain import ByDomain, gathered
 from skedge.snapshot.views import Bare, Rows
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def best(search: Search) -> Sequence[int] | Ints:
                 return found
         total = standing.totals[: len(search.rows)] if _are_all(search) else standing.totals.take(search.rows)
         for part in parts:
-            total = total + part.of(part.raw)
+            total = total + part.of_rows()
     else:
         total = _totals(search, view, start)
     highest: Ints = (total == total.max()).nonzero()[0]
@@ -72,20 +73,24 @@ class _Part(NamedTuple):
 
     normalizer: Any
     weight: int
-    raw: Ints
+    raw: Ints | ByDomain
     bounds: Any
 
-    def of(self, raw: Ints) -> Ints:
-        """What raw scores of some rows come to in the totals."""
+    def weighted(self, raw: Ints) -> Ints:
+        """What raw scores come to in the totals."""
         scores: Ints = raw if self.normalizer is None else self.normalizer.apply(raw, self.bounds)
         return scores if self.weight == 1 else scores * self.weight
+
+    def of_rows(self) -> Ints:
+        """What the feasible rows get."""
+        return self.raw.map(self.weighted).rows() if isinstance(self.raw, ByDomain) else self.weighted(self.raw)
 
     def at_top(self, raw: Ints) -> Bools:
         """Which of these raw scores become 100, the most there is."""
         if hasattr(self.normalizer, "top"):
             reached: Bools = raw == self.normalizer.top(self.bounds)
         else:
-            reached = self.of(raw) == MAX_NODE_SCORE * self.weight
+            reached = self.weighted(raw) == MAX_NODE_SCORE * self.weight
         return reached
 
 
@@ -94,13 +99,19 @@ def _parts(search: Search, view: Any) -> list[_Part]:
     for plugin, weight in search.profile.cycle_score:
         if plugin.name in search.skip_score:
             continue
-        raw = for_each(plugin.score(search.state, search.pod, view), len(search.rows))
+        raw = plugin.score(search.state, search.pod, view)
+        if isinstance(raw, ByDomain):
+            occurring = raw.present
+        elif isinstance(raw, int):
+            raw = occurring = np.array([raw])
+        else:
+            raw = occurring = for_each(raw, len(search.rows))
         normalizer = plugin.normalizer
-        bounds = None if normalizer is None else normalizer.bounds(raw)
+        bounds = None if normalizer is None else normalizer.bounds(occurring)
         part = _Part(normalizer, weight, raw, bounds)
         if not hasattr(normalizer, "top"):
-            _checked(plugin.name, part.of(raw) // weight)
-        if raw[0] != raw[-1] or raw.min() != raw.max():
+            _checked(plugin.name, part.weighted(occurring) // weight)
+        if occurring[0] != occurring[-1] or occurring.min() != occurring.max():
             found.append(part)
     return found
 
@@ -138,7 +149,7 @@ def _totals(search: Search, view: Any, start: float, parts: dict[str, Ints] | No
     for plugin, weight in profile.cycle_score:
         if plugin.name in search.skip_score:
             continue
-        raw = for_each(plugin.score(state, search.pod, view), len(rows))
+        raw = for_each(gathered(plugin.score(state, search.pod, view)), len(rows))
         part = _normalized(plugin.name, plugin.normalizer, raw) * weight
         total = total + part
         if parts is not None:

@@ -197,8 +197,7 @@ class Search:
     def _filter_all(self) -> None:
         standing, table = self.standing, self.table
         standing.sync()
-        size = table.size
-        mask = standing.feasible[:size]
+        mask = kept = standing.feasible[: table.size]
         others, reached = self.others, self.reached
         alive = standing.count
         for plugin in self.profile.cycle_filter:
@@ -210,12 +209,13 @@ class Search:
                 codes = self._codes_where_asked(plugin, others)
             others.append(Codes(plugin, codes))
             reached.append((plugin, alive))
-            mask = mask & (codes == 0)
-            alive = int(np.count_nonzero(mask))
+            if codes is not table.all_fit:
+                mask = mask & (codes == 0)
+                alive = int(np.count_nonzero(mask))
         self.alive = alive
         crowded = self.crowded()
         if crowded:
-            mask = mask if others else mask.copy()
+            mask = mask.copy() if mask is kept else mask
             if self._check_crowded(crowded.rows, mask):
                 alive = int(np.count_nonzero(mask))
         self.kept_mask = alive == standing.count  # rows are only taken away
@@ -228,7 +228,8 @@ class Search:
         """A filter's codes of all rows; one in node form is asked about the rows of the mask alone."""
         table, state, pod = self.table, self.state, self.pod
         if self.profile.run_all_filters or not getattr(plugin, "by_node", False):
-            return for_each(plugin.filter(state, pod, Rows(table)), table.size)
+            answer = plugin.filter(state, pod, Rows(table))
+            return table.all_fit if isinstance(answer, int) and not answer else for_each(answer, table.size)
         codes = np.zeros(table.size, np.int64)
         rows = np.flatnonzero(mask)
         codes[rows] = plugin.filter(state, pod, Rows(table, rows))

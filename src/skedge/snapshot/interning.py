@@ -27,6 +27,11 @@ class Interner(Generic[T]):
         """Number of ids ever in use at once: every id is below this."""
         return len(self.values)
 
+    @property
+    def all_in_use(self) -> bool:
+        """Whether every id stands for a value."""
+        return not self._free
+
     def get(self, value: T) -> int:
         """The id of a value in use, or -1."""
         return self._ids.get(value, -1)

@@ -36,18 +36,28 @@ Taints = tuple[Taint, ...]
 class LabelColumn:
     """Value ids of one label key, a row each; -1 where the node lacks the key (or there is no node)."""
 
-    __slots__ = ("ids", "key", "values")
+    __slots__ = ("covered", "ids", "key", "others", "values")
 
     def __init__(self, key: str, capacity: int) -> None:
         self.key = key
         self.ids = np.full(capacity, -1, np.int32)
         self.values: Interner[str] = Interner()
+        self.covered = 0
+        """How many rows have a value."""
+        self.others = 0
+        """How many of them have an id that is not the number of the row; usually none where every value is unique."""
 
     def set(self, row: int, text: str | None) -> None:
         old = int(self.ids[row])
-        self.ids[row] = -1 if text is None else self.values.acquire(text)
+        new = -1 if text is None else self.values.acquire(text)
+        self.ids[row] = new
         if old >= 0:
             self.values.release(old)
+            self.covered -= 1
+            self.others -= old != row
+        if new >= 0:
+            self.covered += 1
+            self.others += new != row
 
 
 class NodeTable:
@@ -81,6 +91,7 @@ class NodeTable:
         self._divisors: dict[str, tuple[Any, Any]] = {}
         self._stacks: dict[tuple[str, ...], Stack] = {}
         self._every_row: Ints = np.arange(0)
+        self._all_fit: Ints = np.zeros(0, np.int64)
         self._free: list[int] = []
         self._wide: set[tuple[str, str]] = set()  # ("node", name) and ("pod", uid) with amounts from WIDE on
         self._sequence = 0
@@ -102,6 +113,13 @@ class NodeTable:
         if len(self._every_row) != self.size:
             self._every_row = np.arange(self.size)
         return self._every_row
+
+    @property
+    def all_fit(self) -> Ints:
+        """Codes of a filter that rejects no row up to `size`; not to be written to."""
+        if len(self._all_fit) != self.size:
+            self._all_fit = np.zeros(self.size, np.int64)
+        return self._all_fit
 
     def divisor(self, resource: str) -> tuple[Any, Any]:
         """(allocatable as float64, 1 where that is 0; whether it is not 0: True where that holds for all rows in use).

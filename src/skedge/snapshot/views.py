@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from skedge.api.ports import HostPort, any_collide
 from skedge.snapshot.arith import Bools, Ints
+from skedge.snapshot.by_domain import of_all_rows
 from skedge.snapshot.lookup import Lookup
-from skedge.snapshot.nodes import NodeTable
+from skedge.snapshot.nodes import LabelColumn, NodeTable
 from skedge.snapshot.pods import PlacedPod
 from skedge.snapshot.stacks import Stack
 
@@ -77,6 +78,12 @@ class View(Protocol):
 
     def by_label(self, key: str, lookup: Lookup) -> Any:
         """The lookup's answer for each row's value of a label (None: absent)."""
+
+    def by_domain(self, column: LabelColumn, numbers: Ints) -> Any:
+        """The number of each row's domain, the last one being for rows without the label.
+
+        Of all rows, see `by_domain.of_all_rows`: a plain number if it is the same for all, or a ByDomain.
+        """
 
     def named(self, names: Iterable[str]) -> Any:
         """Whether the node's name is one of these."""
@@ -175,6 +182,11 @@ class Rows:
     def by_label(self, key: str, lookup: Lookup) -> Any:
         column = self.table.label_column(key)
         return lookup.answers(column.values).take(self.pick(column.ids))
+
+    def by_domain(self, column: LabelColumn, numbers: Ints) -> Any:
+        if isinstance(self._index, slice):
+            return of_all_rows(column, numbers, self._size)
+        return numbers.take(column.ids.take(self._index))
 
     def named(self, names: Iterable[str]) -> Any:
         rows = [row for name in names if (row := self.table.row_of.get(name)) is not None]
@@ -311,6 +323,9 @@ class Row:
     def by_label(self, key: str, lookup: Lookup) -> Any:
         node = self.table.nodes[self.row]
         return lookup.rule(None if node is None or not node.metadata.labels else node.metadata.labels.get(key))
+
+    def by_domain(self, column: LabelColumn, numbers: Ints) -> Any:
+        return numbers.item(column.ids.item(self.row))
 
     def named(self, names: Iterable[str]) -> Any:
         return self.table.names[self.row] in names

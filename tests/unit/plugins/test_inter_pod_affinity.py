@@ -20,6 +20,7 @@ from skedge.plugins.inter_pod_affinity.plugin import (
     REASON_EXISTING,
     InterPodAffinity,
 )
+from skedge.snapshot.by_domain import gathered
 from skedge.snapshot.views import Rows
 from skedge.testing.builders import PodBuilder, make_node, make_pod
 from skedge.testing.cases import Cluster
@@ -395,7 +396,7 @@ def test_score(name: str) -> None:
         assert status.skip
         return
     assert status.ok
-    raw = plugin.score(state, info, view)
+    raw = np.broadcast_to(gathered(plugin.score(state, info, view)), view.size)
     assert plugin.normalizer.apply(raw, plugin.normalizer.bounds(raw)).tolist() == expected
 
 

@@ -71,7 +71,7 @@ def verdicts(cluster: Cluster, pod: PodBuilder, args: Any = None) -> str:
     if status.skip:
         return "skip"
     assert status.ok, status
-    codes = plugin.filter(state, info, view).tolist()
+    codes = np.broadcast_to(plugin.filter(state, info, view), view.size).tolist()
     words = {0: "P"}
     for code in codes:
         if code:

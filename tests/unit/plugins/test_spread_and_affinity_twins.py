@@ -15,6 +15,7 @@ from skedge.framework.plugin import MAX_NODE_SCORE
 from skedge.framework.state import CycleState
 from skedge.plugins.inter_pod_affinity.plugin import REASON_AFFINITY, REASON_ANTI_AFFINITY, REASON_EXISTING
 from skedge.plugins.pod_topology_spread.plugin import REASON, REASON_MISSING
+from skedge.snapshot.by_domain import gathered
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.snapshot.views import DeltaView, Rows
 from twins import affinity, spread
@@ -59,6 +60,11 @@ def scored(growing: Growing, name: str, pod: Pod, feasible: list[Node]) -> list[
     if plugin.pre_score(state, info, view).skip:
         return [0] * len(feasible)
     raw = plugin.score(state, info, view)
+    if len(feasible) == table.size:  # all rows, in whatever form the plugin finds best for them
+        whole = Rows(table)
+        plugin.pre_score(state, info, whole)
+        of_all = np.broadcast_to(gathered(plugin.score(state, info, whole)), table.size)
+        assert of_all[view.rows].tolist() == raw.tolist()
     scores: list[int] = plugin.normalizer.apply(raw, plugin.normalizer.bounds(raw)).tolist()
     assert all(0 <= score <= MAX_NODE_SCORE for score in scores)
     return scores

@@ -13,6 +13,7 @@ from skedge.framework.plugin import UNRESOLVABLE
 from skedge.plugins.inter_pod_affinity.domains import Tallies
 from skedge.snapshot.affinity_terms import PodTerms
 from skedge.snapshot.arith import Bools, Ints
+from skedge.snapshot.by_domain import gathered
 from skedge.snapshot.counters import Counters, Holders
 from skedge.snapshot.pods import PodInfo
 from skedge.snapshot.views import DeltaView
@@ -82,10 +83,10 @@ class RequiredTerms:
             return self._codes_in_worlds(view)
         if len(self._tables) == 1:
             column, table = self._tables[0]
-            return _CODES[table].take(view.pick(column.ids)) if table.any() else 0
+            return gathered(view.by_domain(column, _CODES[table])) if table.any() else 0
         flags = np.zeros(view.size, np.int8)
         for column, table in self._tables:
-            flags |= table.take(view.pick(column.ids))
+            flags |= gathered(view.by_domain(column, table))
         return _CODES[flags]
 
     def _codes_in_worlds(self, view: DeltaView) -> Any:

@@ -9,7 +9,8 @@ import numpy as np
 
 from skedge.framework.plugin import MAX_NODE_SCORE
 from skedge.plugins.inter_pod_affinity.domains import Tallies
-from skedge.snapshot.arith import Ints, truncate
+from skedge.snapshot.arith import truncate
+from skedge.snapshot.by_domain import gathered
 from skedge.snapshot.counters import Counters, Kind
 from skedge.snapshot.pods import PodInfo
 
@@ -31,13 +32,13 @@ def preferences(counters: Counters, pod: PodInfo, hard_weight: int) -> Tallies:
     return worth
 
 
-def raw_scores(worth: Tallies, view: Any) -> Ints:
+def raw_scores(worth: Tallies, view: Any) -> Any:
     """Sums over the domains of each row; may be negative."""
     total: Any = None
     for tally in worth.by_key.values():
-        part = tally.by_domain.take(view.pick(tally.column.ids))
-        total = part if total is None else total + part
-    return total  # type: ignore[no-any-return]
+        part = view.by_domain(tally.column, tally.by_domain)
+        total = part if total is None else gathered(total) + gathered(part)
+    return total
 
 
 class MinMaxNormalizer:

@@ -10,6 +10,7 @@ from skedge.framework.plugin import UNRESOLVABLE
 from skedge.plugins.pod_topology_spread.constraints import Constraint, Constraints, Eligibility
 from skedge.snapshot.affinity_terms import scope_in
 from skedge.snapshot.arith import Ints
+from skedge.snapshot.by_domain import gathered
 from skedge.snapshot.counters import Counters
 from skedge.snapshot.counters_rows import DomainSums
 from skedge.snapshot.pods import PodInfo
@@ -42,9 +43,9 @@ class HardConstraint:
 
     def codes(self, view: Any) -> Any:
         """Codes of the rows of a view."""
-        ids = view.pick(self._column.ids)
         if not isinstance(view, DeltaView):
-            return self._codes.take(ids)
+            return gathered(view.by_domain(self._column, self._codes))
+        ids = view.pick(self._column.ids)
         delta = self._delta(view)
         counts = self._counts[ids] + delta
         codes = (counts > self._limit + self._minima(ids, delta)).astype(np.int64)
@@ -95,7 +96,11 @@ def hard_constraints(
 
 def filter_codes(constraints: list[HardConstraint], view: Any) -> Any:
     """For each row the code of the first constraint that is not satisfied."""
-    codes = constraints[0].codes(view)
-    for constraint in constraints[1:]:
-        codes = np.where(codes != 0, codes, constraint.codes(view))
+    codes: Any = 0
+    for constraint in constraints:
+        more = constraint.codes(view)
+        if isinstance(codes, int) and not codes:
+            codes = more
+        elif not isinstance(more, int) or more:
+            codes = np.where(codes != 0, codes, more)
     return codes

@@ -78,15 +78,17 @@ class SoftConstraints:
         empty = values.get("")
         return int(np.count_nonzero(seen)) - int(seen[-1] and empty >= 0 and seen[empty])
 
-    def scores(self, view: Any) -> Ints:
+    def scores(self, view: Any) -> Any:
         """Raw scores: the pods of each row's domains, weighted."""
         if view is not self._view:
             self._look_at(view)
+        if len(self._constraints) == 1 and self._constraints[0].key != HOSTNAME and self._ignored is None:
+            return view.by_domain(self._plain[0].column, _rounded(self._by_domain(0, self._constraints[0])))
         total: Any = None
         for i, constraint in enumerate(self._constraints):
             part = (self._of_host if constraint.key == HOSTNAME else self._of_domain)(i, constraint)
             total = part if total is None else total + part
-        raw: Ints = (total + 0.5).astype(np.int64)  # rounded: nothing is negative here
+        raw = _rounded(total)
         if self._ignored is not None:
             raw[self._ignored] = IGNORED
         return raw
@@ -103,6 +105,10 @@ class SoftConstraints:
         return np.where(self._domain_ids(i) < 0, 0.0, scores)
 
     def _of_domain(self, i: int, constraint: Constraint) -> Any:
+        return self._by_domain(i, constraint).take(self._domain_ids(i))
+
+    def _by_domain(self, i: int, constraint: Constraint) -> Any:
+        """Scores by domain; the last one for rows without the key."""
         eligibility, column = self._eligibility, self._plain[i].column
         domains = self._counters.domains(
             constraint.key,
@@ -111,10 +117,16 @@ class SoftConstraints:
             empty_for_missing=not self._require_all,
         )
         sums = self._counters.pods((constraint.scope,), live=True).sums(domains).by_domain
-        scores = np.zeros(len(column.values) + 1)  # the last one: rows without the key
+        scores = np.zeros(len(column.values) + 1)
         scores[: len(sums)] = sums * self._weights[i] + (constraint.max_skew - 1.0)
         scores[len(sums) : -1] = constraint.max_skew - 1.0
-        return scores.take(self._domain_ids(i))
+        return scores
+
+
+def _rounded(scores: Any) -> Ints:
+    """Half up, for nothing is negative here."""
+    rounded: Ints = (scores + 0.5).astype(np.int64)
+    return rounded
 
 
 class SpreadNormalizer:

@@ -1,0 +1,65 @@
+"""What all rows of a topology domain have in common, gathered for the rows only when somebody needs it row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from skedge.snapshot.arith import Ints
+from skedge.snapshot.nodes import LabelColumn
+
+FEW: Final = 64
+"""So many domains are looked at before rows are."""
+
+
+class ByDomain:
+    """Numbers of the rows of a table, all of which have the label: `numbers[id]` for each domain. An array to NumPy.
+
+    Shape (number of ids + 1,), the last one being for rows without the label; every other domain has a row.
+    """
+
+    __slots__ = ("_column", "_numbers", "_size")
+
+    def __init__(self, column: LabelColumn, numbers: Ints, size: int) -> None:
+        self._column = column
+        self._numbers = numbers
+        self._size = size
+
+    @property
+    def present(self) -> Ints:
+        """The numbers that occur."""
+        return self._numbers[:-1]
+
+    def take(self, rows: Ints) -> Ints:
+        return self._numbers.take(self._column.ids.take(rows))
+
+    def map(self, function: Callable[[Ints], Ints]) -> ByDomain:
+        """The same with a function of the number."""
+        return ByDomain(self._column, function(self._numbers), self._size)
+
+    def rows(self) -> Ints:
+        return self._numbers.take(self._column.ids[: self._size])
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Ints:
+        found = self.rows()
+        return found if dtype is None else found.astype(dtype)
+
+
+def gathered(answer: Any) -> Any:
+    """An answer row by row: a ByDomain as an array, all others as they are."""
+    return answer.rows() if isinstance(answer, ByDomain) else answer
+
+
+def of_all_rows(column: LabelColumn, numbers: Ints, size: int) -> Any:
+    """The rows' numbers: one for all if domains agree, a ByDomain if they are few, else an array.
+
+    Where some row lacks the label, or a domain has no rows, always an array; not to be written to.
+    """
+    if column.covered == size == len(numbers) - 1 and not column.others:
+        return numbers[:-1]
+    if column.covered == size and column.values.all_in_use and len(numbers) <= FEW:
+        known = numbers[:-1].tolist()
+        if known and known.count(known[0]) == len(known):
+            return known[0]
+        return ByDomain(column, numbers, size)
+    return numbers.take(column.ids[:size])
