@@ -99,19 +99,15 @@ def _parts(search: Search, view: Any) -> list[_Part]:
     for plugin, weight in search.profile.cycle_score:
         if plugin.name in search.skip_score:
             continue
-        raw = plugin.score(search.state, search.pod, view)
-        if isinstance(raw, ByDomain):
-            occurring = raw.present
-        elif isinstance(raw, int):
-            raw = occurring = np.array([raw])
-        else:
-            raw = occurring = for_each(raw, len(search.rows))
-        normalizer = plugin.normalizer
+        raw, normalizer = plugin.score(search.state, search.pod, view), plugin.normalizer
+        if isinstance(raw, int) and hasattr(normalizer, "top"):
+            continue  # the same for every row, and in range
+        occurring = raw.present if isinstance(raw, ByDomain) else (raw := for_each(raw, len(search.rows)))
         bounds = None if normalizer is None else normalizer.bounds(occurring)
         part = _Part(normalizer, weight, raw, bounds)
         if not hasattr(normalizer, "top"):
             _checked(plugin.name, part.weighted(occurring) // weight)
-        if occurring[0] != occurring[-1] or occurring.min() != occurring.max():
+        if occurring[0] != occurring[-1] or not (occurring == occurring[0]).all():
             found.append(part)
     return found
 

@@ -55,7 +55,7 @@ def of_all_rows(column: LabelColumn, numbers: Ints, size: int) -> Any:
 
     Where some row lacks the label, or a domain has no rows, always an array; not to be written to.
     """
-    if column.covered == size == len(numbers) - 1 and not column.others:
+    if _own(column, numbers, size):
         return numbers[:-1]
     if column.covered == size and column.values.all_in_use and len(numbers) <= FEW:
         known = numbers[:-1].tolist()
@@ -63,3 +63,13 @@ def of_all_rows(column: LabelColumn, numbers: Ints, size: int) -> Any:
             return known[0]
         return ByDomain(column, numbers, size)
     return numbers.take(column.ids[:size])
+
+
+def of_rows(column: LabelColumn, numbers: Ints, rows: Ints, size: int) -> Ints:
+    """The numbers of some of so many rows, as an array."""
+    return numbers.take(rows if _own(column, numbers, size) else column.ids.take(rows))
+
+
+def _own(column: LabelColumn, numbers: Ints, size: int) -> bool:
+    """Whether every row is a domain, of the same number."""
+    return not column.others and column.covered == size == len(numbers) - 1

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from skedge.api.ports import HostPort, any_collide
 from skedge.snapshot.arith import Bools, Ints
-from skedge.snapshot.by_domain import of_all_rows
+from skedge.snapshot.by_domain import of_all_rows, of_rows
 from skedge.snapshot.lookup import Lookup
 from skedge.snapshot.nodes import LabelColumn, NodeTable
 from skedge.snapshot.pods import PlacedPod
@@ -186,7 +186,7 @@ class Rows:
     def by_domain(self, column: LabelColumn, numbers: Ints) -> Any:
         if isinstance(self._index, slice):
             return of_all_rows(column, numbers, self._size)
-        return numbers.take(column.ids.take(self._index))
+        return of_rows(column, numbers, self._index, self.table.size)
 
     def named(self, names: Iterable[str]) -> Any:
         rows = [row for name in names if (row := self.table.row_of.get(name)) is not None]

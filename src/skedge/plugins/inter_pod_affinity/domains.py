@@ -17,23 +17,29 @@ _FEW: Final = 64  # so many rows are added one by one, without keeping sums
 class Tally:
     """Numbers by domain of one topology key; the last one, always 0, is for rows without the key."""
 
-    __slots__ = ("_counters", "_key", "anything", "by_domain", "column")
+    __slots__ = ("_counters", "_key", "_numbers", "anything", "column")
 
     def __init__(self, counters: Counters, key: str) -> None:
         self._counters = counters
         self._key = key
         self.column: LabelColumn = counters.table.label_column(key)
-        self.by_domain: Ints = np.zeros(len(self.column.values) + 1, np.int64)
+        self._numbers: Ints | None = None
         self.anything = False
         """Whether a counted pod was on a node with the key."""
+
+    @property
+    def by_domain(self) -> Ints:
+        if self._numbers is None:
+            self._numbers = np.zeros(len(self.column.values) + 1, np.int64)
+        return self._numbers
 
     def add(self, counts: RowCounts, factor: int = 1) -> None:
         """Adds a counter's sums, multiplied."""
         if not counts.total:
             return
-        few, by_domain = counts.few, self.by_domain
+        few = counts.few
         if few is not None and len(few) <= _FEW:
-            ids = self.column.ids
+            ids, by_domain = self.column.ids, self.by_domain
             for row, number in few.items():
                 ident = ids.item(row)
                 if ident >= 0:
@@ -41,9 +47,16 @@ class Tally:
                     self.anything = True
             return
         sums = counts.sums(self._counters.domains(self._key))
-        if sums.total:
-            self.anything = True
-            by_domain[: len(sums.by_domain)] += sums.by_domain if factor == 1 else sums.by_domain * factor
+        if not sums.total:
+            return
+        known = sums.by_domain
+        if self._numbers is None:
+            self._numbers = np.empty(len(self.column.values) + 1, np.int64)
+            np.multiply(known, factor, out=self._numbers[: len(known)])
+            self._numbers[len(known) :] = 0
+        else:
+            self._numbers[: len(known)] += known if factor == 1 else known * factor
+        self.anything = True
 
 
 class Tallies:

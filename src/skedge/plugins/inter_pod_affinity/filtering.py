@@ -55,9 +55,12 @@ class RequiredTerms:
             self._all = counters.pods(tuple(term.scope for term in terms.affinity))
             for key in dict.fromkeys(term.topology_key for term in terms.affinity):
                 self._affine.of(key).add(self._all)
-        self._matches_itself = self._all is not None and self._all.has(pod)
         keys = dict.fromkeys((*self._affine.by_key, *self._anti.by_key, *self._existing.by_key))
         self._tables = [(counters.table.label_column(key), self._flags(key)) for key in keys]
+
+    @cached_property
+    def _matches_itself(self) -> bool:
+        return self._all is not None and bool(self._all.has(self._pod))
 
     @property
     def idle(self) -> bool:
@@ -68,7 +71,7 @@ class RequiredTerms:
         size = len(self._counters.table.label_column(key).values) + 1
         flags = np.zeros(size, np.int8)
         if key in self._affine.by_key:
-            if not (self._matches_itself and not self._affine.anything):  # else: the first pod of its kind
+            if self._affine.anything or not self._matches_itself:  # else: the first pod of its kind
                 flags += (self._affine.by_key[key].by_domain <= 0) * np.int8(_AFFINITY)
             flags[-1] = _AFFINITY
         if key in self._anti.by_key:
