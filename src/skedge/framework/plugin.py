@@ -156,7 +156,12 @@ class ScorePlugin(Protocol):
     name: str
 
     def score(self, state: CycleState, pod: PodInfo, view: View) -> Any:
-        """Raw scores, int64 of shape (view.size,) or one int; 0..100 unless the plugin has a `normalizer`."""
+        """Raw scores, int64 of shape (view.size,) or one int; 0..100 unless the plugin has a `normalizer`.
+
+        A plugin that is asked every cycle may have `best_raw(state, pod)`: a raw score that no feasible node's is
+        better than, where a node that has it gets the highest score. Where such nodes are known first, the plugin is
+        not asked about others.
+        """
 
 
 @runtime_checkable

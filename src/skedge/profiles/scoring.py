@@ -6,6 +6,8 @@ Upstream: `schedule_one.go` (prioritizeNodes), `framework/runtime/framework.go` 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
+from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -22,8 +24,12 @@ from skedge.snapshot.views import Bare, Rows
 if TYPE_CHECKING:
     from skedge.profiles.search import Search
 
+_DRAWS: Final = 12
+"""So many of the standing's best rows are tried in the hope that one of them is the best of all."""
+_MISSES: Final = 3
 _ASK_AGAIN: Final = 16
-"""Where the best rows of the standing were not the best of all, that is tried again after so many pods."""
+"""Where the best rows of the standing were not the best of all (of those drawn: so often in turn), that is tried again
+after so many pods."""
 
 
 def totals(search: Search, parts: dict[str, Ints] | None = None) -> Ints:
@@ -39,10 +45,64 @@ def totals(search: Search, parts: dict[str, Ints] | None = None) -> Ints:
 
 def best(search: Search) -> Sequence[int] | Ints:
     """The rows with the highest total, in order; the standing knows them where it alone decides."""
-    profile, standing = search.profile, search.standing
-    if not profile.score:
+    if not search.profile.score:
         return search.rows
     view, start = _pre_scored(search)
+    return _best(search, view, start)
+
+
+def pick(search: Search, rng: Random) -> int:
+    """One of the rows with the highest total, each as likely."""
+    if not search.profile.score:
+        return int(search.rows[rng.randrange(len(search.rows))])
+    view, start = _pre_scored(search)
+    row = _drawn(search, rng)
+    if row is not None:
+        search.profile.measures.scored(search, start)
+        return row
+    found = _best(search, view, start)
+    return int(found[rng.randrange(len(found)) if len(found) > 1 else 0])
+
+
+def _drawn(search: Search, rng: Random) -> int | None:
+    """Draws among the standing's best rows until one is feasible and has the best raw score there can be from every
+    plugin that is asked: all such rows are equally good, and none is better. None if a few draws find none."""
+    standing, state, pod = search.standing, search.state, search.pod
+    asked = [plugin for plugin, _ in search.profile.cycle_score if plugin.name not in search.skip_score]
+    if search.bare or standing.invalid or (search.kept_mask and not asked):
+        return None
+    mask = search.mask
+    if not search.kept_mask and (mask is None or not _unbounded(standing)):
+        return None
+    if standing.missed >= _MISSES:
+        standing.missed += 1
+        if standing.missed % _ASK_AGAIN:
+            return None
+    if not all(hasattr(plugin, "best_raw") for plugin in asked):
+        return None
+    among = standing.best()
+    number, random = len(among), rng.random
+    rows = [int(among[int(random() * number)]) for _ in range(_DRAWS)]
+    if mask is not None:
+        rows = [row for row in rows if mask[row]]
+    if asked and rows:
+        view, good = Rows(search.table, np.array(rows)), [True] * len(rows)
+        for plugin in asked:
+            raw = for_each(plugin.score(state, pod, view), len(rows)).tolist()
+            top = plugin.best_raw(state, pod)
+            good = [so_far and each == top for so_far, each in zip(good, raw, strict=True)]
+        rows = list(compress(rows, good))
+    standing.missed = 0 if rows else standing.missed + 1
+    return rows[0] if rows else None
+
+
+def _unbounded(standing: Standing) -> bool:
+    """Whether no normaliser can see a difference between all rows and some of them."""
+    return all(weighted.normalizer is None or weighted.kept.clean for weighted in standing.scores)
+
+
+def _best(search: Search, view: Any, start: float) -> Sequence[int] | Ints:
+    profile, standing = search.profile, search.standing
     if search.kept_mask and not search.bare and not standing.invalid:
         parts = _parts(search, view)
         profile.measures.scored(search, start)

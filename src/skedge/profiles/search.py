@@ -6,8 +6,9 @@ Upstream: `schedule_one.go` (schedulePod, findNodesThatFitPod, prioritizeNodes),
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Generator, Iterator, Sequence
+from random import Random
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from skedge.snapshot.views import DeltaView, Rows
 from skedge.telemetry.logs import get_logger
 
 log = get_logger(__name__)
+T = TypeVar("T")
 _CHUNK: Final = 128
 """A search that may end early asks about at least so many rows at a time."""
 
@@ -66,6 +68,7 @@ class Search:
         self.nomination: PostFilterResult | None = None  # what PostFilter came to
         self._promised: Crowd | None = None
         self.kept_mask = False  # the feasible rows are exactly those of the standing
+        self.mask: Bools | None = None  # the feasible rows, where they were found among all
         self.among_kept = False  # the feasible rows are among those of the standing
         self.direct = False  # codes and scores were computed for a few rows only
         self.bare = False  # scores see nodes without pods and images
@@ -143,12 +146,14 @@ class Search:
         """
         self.rows = rows
         self.kept_mask = False
+        self.mask = None
         self.bare = bare
 
     def only(self, rows: Sequence[int]) -> None:
         """Takes these rows as the feasible ones (for tools and tests)."""
         self.rows = np.array(rows, np.int64)
         self.kept_mask = self.among_kept = False
+        self.mask = None
 
     def _pre_filter(self) -> NodeNames | None:
         """Runs PreFilter; returns the names the search is narrowed to, or None for all nodes."""
@@ -220,6 +225,7 @@ class Search:
                 alive = int(np.count_nonzero(mask))
         self.kept_mask = alive == standing.count  # rows are only taken away
         self.rows = standing.rows if self.kept_mask else mask.nonzero()[0]
+        self.mask = mask
         self.among_kept = True
         if not len(self.rows):
             self._explain_all(others)
@@ -471,15 +477,19 @@ class Search:
 
     def scores(self) -> Ints:
         """Total scores of `rows`, in their order. Raises CycleError."""
-        try:
-            return scoring.totals(self)
-        except PluginError as error:
-            raise CycleError(f"running Score plugins: {error}") from error
+        return self._scored(scoring.totals)
 
     def best(self) -> Sequence[int] | Ints:
         """The rows with the highest total score, in order. Raises CycleError."""
+        return self._scored(scoring.best)
+
+    def pick(self, rng: Random) -> int:
+        """One of the rows with the highest total score, each as likely. Raises CycleError."""
+        return self._scored(scoring.pick, rng)
+
+    def _scored(self, what: Callable[..., T], *more: Any) -> T:
         try:
-            return scoring.best(self)
+            return what(self, *more)
         except PluginError as error:
             raise CycleError(f"running Score plugins: {error}") from error
 

@@ -78,8 +78,9 @@ class Standing:
         self.measured: Any = None  # the metrics' own
         self._stops = _NO_STOPS  # the first filter that rejects a row; their number: none; -1: no node
         self.totals: Ints = _NO_TOTALS
-        self.unbeaten = True
-        """Whether its best rows were the best of all when that was last asked, see `scoring`."""
+        self.unbeaten, self.missed = True, 0
+        """Whether its best rows were the best of all when that was last asked, and how often in turn none that was
+        drawn was; see `scoring`."""
         self.asked = 0
         self.invalid: set[int] = set()
         """Feasible rows with a score outside 0..100: an error once such a row is looked at."""

@@ -176,8 +176,7 @@ def choose(scheduler: Scheduler, search: Search) -> int:
         return int(rows[0])
     if search.profile.sampler is not None:
         return int(rows[heap_root(search.scores())])
-    best = search.best()
-    return int(best[scheduler.rng.randrange(len(best)) if len(best) > 1 else 0])
+    return search.pick(scheduler.rng)
 
 
 def no_fit(search: Search, result: PostFilterResult | None) -> Failure:

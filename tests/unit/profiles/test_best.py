@@ -19,6 +19,7 @@ from skedge.testing.builders import PodBuilder, make_node, make_pod
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 KINDS: dict[str, Callable[[PodBuilder], PodBuilder]] = {
     "away from its like": lambda p: p.prefer_pods(10, HOST, {"app": "a"}, anti=True),
+    "away from every like": lambda p: p.pod_affinity(HOST, {"app": "a"}, anti=True),
     "near its like": lambda p: p.prefer_pods(10, HOST, {"app": "a"}),
     "in the zone of its like": lambda p: p.prefer_pods(10, ZONE, {"app": "a"}),
     "spread over zones": lambda p: p.spread(ZONE, {"app": "a"}, when="ScheduleAnyway"),
@@ -49,32 +50,61 @@ def test_best_rows_are_those_with_the_highest_total(kind: str, odd: bool, monkey
     rng = random.Random(kind)
     world = cluster(rng, 90, odd)
     profile = world.profiles["default-scheduler"]
-    ways: Counter[bool] = Counter()
-    unbeaten = scoring._unbeaten
+    ways: Counter[tuple[str, bool]] = Counter()
 
-    def counted(*args: Any) -> Any:
-        found = unbeaten(*args)
-        ways[len(found) > 0] += 1
-        return found
+    def counted(name: str) -> Callable[..., Any]:
+        shortcut = getattr(scoring, name)
 
-    monkeypatch.setattr(scoring, "_unbeaten", counted)
-    for i in range(160):
+        def count(*args: Any) -> Any:
+            found = shortcut(*args)
+            ways[name, found is not None if name == "_drawn" else len(found) > 0] += 1
+            return found
+
+        return count
+
+    for name in ("_drawn", "_unbeaten"):
+        monkeypatch.setattr(scoring, name, counted(name))
+    for i in range(160 if kind != "away from every like" else 60):
         pod = KINDS[kind](make_pod(f"p{i}").label(app="a").req(cpu="100m", memory="64Mi")).info()
-        search, fresh = Search(profile, pod), Search(profile, pod)
+        search, picking, fresh = (Search(profile, pod) for _ in range(3))
         search.run()
+        picking.run()
         fresh.run()
         totals = fresh.scores()
         expected = fresh.rows[totals == totals.max()].tolist()
         best = [int(row) for row in search.best()]
         assert best == expected, f"pod {i}"
+        assert picking.pick(rng) in expected, f"pod {i}"
         row = rng.choice(best) if rng.random() < 0.9 else int(rng.choice(search.rows.tolist()))
         world.cache.add_pod(PlacedPod(pod, world.cache.table.names[row]))
         if rng.random() < 0.2:
             world.cache.remove_pod(rng.choice(list(world.cache.pods())))
     if kind == "away from its like" and not odd:
-        assert ways[True] > 50
+        assert ways["_drawn", True] > 50
+        assert ways["_unbeaten", True] > 50
     if kind == "near its like":
-        assert ways[False] > 5
+        assert ways["_drawn", False] > 5
+        assert ways["_unbeaten", False] > 5
+    if kind == "away from every like" and not odd:
+        assert ways["_drawn", True] > 30  # though many nodes do not fit
+
+
+def test_every_best_row_is_picked_as_often() -> None:
+    """Of 60 equal nodes 20 are in the zone with the fewest pods."""
+    world = Cluster()
+    for i in range(60):
+        world.add_node(make_node(f"n{i}").capacity(cpu="4", memory="16Gi", pods="20").zone("abc"[i % 3]).obj())
+    pending = make_pod("p").label(app="a").req(cpu="100m").spread(ZONE, {"app": "a"}, when="ScheduleAnyway").info()
+    for i, node in enumerate(("n0", "n1")):
+        placed = make_pod(f"there-{i}").label(app="a").req(cpu="100m").info()
+        world.cache.add_pod(PlacedPod(placed, node))
+    rng, picked = random.Random(1), Counter[int]()
+    for _ in range(2000):
+        search = Search(world.profiles["default-scheduler"], pending)
+        search.run()
+        picked[search.pick(rng)] += 1
+    assert sorted(picked) == [row for row in range(60) if row % 3 == 2]
+    assert all(60 < times < 140 for times in picked.values())
 
 
 class Halves:

@@ -14,7 +14,7 @@ from skedge.framework.state import CycleState
 from skedge.framework.status import SKIP, SUCCESS, Code, Status
 from skedge.plugins.helpers.cycle import PRE_FILTERED, PRE_SCORED, pre_filtered, pre_scored
 from skedge.plugins.inter_pod_affinity.filtering import AFFINITY, ANTI_AFFINITY, RequiredTerms
-from skedge.plugins.inter_pod_affinity.scoring import MinMaxNormalizer, preferences, raw_scores
+from skedge.plugins.inter_pod_affinity.scoring import MinMaxNormalizer, best_raw, preferences, raw_scores
 from skedge.snapshot.affinity_terms import NO_LABELS, Scope, Term
 from skedge.snapshot.counters import Counters, Kind
 from skedge.snapshot.pods import PodInfo
@@ -78,6 +78,9 @@ class InterPodAffinity:
 
     def score(self, state: CycleState, pod: PodInfo, view: View) -> Any:
         return raw_scores(pre_scored(state, self.name, "failed to read"), view)
+
+    def best_raw(self, state: CycleState, pod: PodInfo) -> int:
+        return best_raw(pre_scored(state, self.name, "failed to read"))
 
     # --- events -------------------------------------------------------------------------------------------------------
 

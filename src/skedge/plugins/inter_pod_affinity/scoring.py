@@ -41,6 +41,11 @@ def raw_scores(worth: Tallies, view: Any) -> Any:
     return total
 
 
+def best_raw(worth: Tallies) -> int:
+    """No row's sum is above it."""
+    return sum(int(tally.by_domain.max()) for tally in worth.by_key.values())
+
+
 class MinMaxNormalizer:
     """The smallest score becomes 0, the largest 100; all equal: 0."""
 

@@ -102,6 +102,10 @@ class PodTopologySpread:
         soft: SoftConstraints = pre_scored(state, self.name)
         return soft.scores(view)
 
+    def best_raw(self, state: CycleState, pod: PodInfo) -> int:
+        soft: SoftConstraints = pre_scored(state, self.name)
+        return soft.best_raw()
+
     # --- events -------------------------------------------------------------------------------------------------------
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:

@@ -40,6 +40,7 @@ class SoftConstraints:
         self._plain = [counters.domains(key) for key in keys]
         for domains in self._plain:
             domains.sync()
+        self._scores: dict[int, Any] = {}
         self._look_at(view)
         left = view.size if self._ignored is None else view.size - int(np.count_nonzero(self._ignored))
         self._weights = [
@@ -93,6 +94,22 @@ class SoftConstraints:
             raw[self._ignored] = IGNORED
         return raw
 
+    def best_raw(self) -> int:
+        """No node's raw score is below it, but for nodes that are left out for lack of a key."""
+        count = self._counters.table.count
+        total: Any = None
+        for i, constraint in enumerate(self._constraints):
+            if self._plain[i].covered < count:
+                part = 0.0
+            elif constraint.key == HOSTNAME:
+                counts = self._counters.pods((constraint.scope,), live=True).array()
+                fewest = int(counts[: self._counters.table.size].min())
+                part = fewest * self._weights[i] + (constraint.max_skew - 1.0)
+            else:
+                part = float(self._by_domain(i, constraint)[:-1].min())
+            total = part if total is None else total + part
+        return int(total + 0.5)
+
     def _of_host(self, i: int, constraint: Constraint) -> Any:
         """Pods on the node itself, whatever the inclusion policies say."""
         bare = isinstance(self._view, Bare)
@@ -109,6 +126,12 @@ class SoftConstraints:
 
     def _by_domain(self, i: int, constraint: Constraint) -> Any:
         """Scores by domain; the last one for rows without the key."""
+        found = self._scores.get(i)
+        if found is None:
+            found = self._scores[i] = self._count_domains(i, constraint)
+        return found
+
+    def _count_domains(self, i: int, constraint: Constraint) -> Any:
         eligibility, column = self._eligibility, self._plain[i].column
         domains = self._counters.domains(
             constraint.key,
