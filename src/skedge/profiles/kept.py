@@ -83,9 +83,9 @@ class Kept:
         self.answers: Ints = _zeros(0)
 
     @property
-    def nbytes(self) -> int:
-        """What the answers take, or will once they are made."""
-        return self._table.capacity * self.answers.itemsize + 300 * len(self._by_resources or ())
+    def remembered_bytes(self) -> int:
+        """What is remembered by resources takes about this."""
+        return 300 * len(self._by_resources or ())
 
     @property
     def clean(self) -> bool:
@@ -177,13 +177,14 @@ class Prepared:
     All of it is the same for all pods with the fragment.
     """
 
-    __slots__ = ("_answers", "_plugin", "_pod", "_table", "pre_filter", "pre_score", "state")
+    __slots__ = ("_answers", "_plugin", "_pod", "_size", "_table", "pre_filter", "pre_score", "state")
 
     def __init__(self, table: NodeTable, plugin: Any, pod: PodInfo, pre_filters: bool, pre_scores: bool) -> None:
         self._table = table
         self._plugin = plugin
         self._pod = pod
         self._answers: dict[str, Kept] = {}
+        self._size = table.capacity * 8 * (hasattr(plugin, "filter") + hasattr(plugin, "score"))
         self.state = CycleState()
         self.pre_filter: tuple[NodeNames | None, Status] = (None, SUCCESS)
         self.pre_score = SUCCESS
@@ -194,7 +195,8 @@ class Prepared:
 
     @property
     def nbytes(self) -> int:
-        return sum([kept.nbytes for kept in self._answers.values()]) if self._answers else self._table.capacity * 16
+        """What the answers take, or will once they are made."""
+        return self._size + sum([kept.remembered_bytes for kept in self._answers.values()])
 
     def answers(self, what: str) -> Kept:
         """Those of `filter` or `score`."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skedge.api import quantity as q
@@ -164,3 +164,19 @@ def test_twin_of_sum_and_order(a: tuple[str, Fraction], b: tuple[str, Fraction])
 @given(st.text("0123456789.+-eEinumkKMGTP ", max_size=12))
 def test_any_text_is_read_or_refused(text: str) -> None:
     assert reading(text)["input"] == text
+
+
+@given(st.integers(0, 10**12), st.sampled_from(["", "m", "k", "Ki", "Mi", "Gi", "Ti", "i", " ", "٣"]))
+@example(10**9 - 1, "Gi")
+def test_short_texts_are_read_at_once(number: int, suffix: str) -> None:
+    text = f"{number}{suffix}"
+    try:
+        known = q.quantity(text)
+    except q.QuantityError:
+        assert q.plain_value(text) is None
+        assert q.plain_milli_value(text) is None
+        return
+    assert q.plain_value(text) in (None, known.value())
+    assert q.plain_milli_value(text) in (None, known.milli_value())
+    if number < 10**9 and suffix in ("", "Ki", "Mi", "Gi"):
+        assert q.plain_value(text) is not None

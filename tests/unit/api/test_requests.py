@@ -35,6 +35,7 @@ from skedge.api.requests import (
     nonzero_requests,
     pod_requests,
 )
+from skedge.snapshot.pods import shape_of
 
 
 def needs(requests: ResourceList | None) -> ResourceRequirements | None:
@@ -325,3 +326,4 @@ def total(parts: list[Fraction | None]) -> Fraction | None:
 def test_twin(asking: Pod, pod_level: bool, use_status: bool, defaults: dict[str, int]) -> None:
     found = pod_requests(asking, pod_level=pod_level, use_status=use_status, defaults=defaults)
     assert found == twin(asking, pod_level, use_status, defaults)
+    assert shape_of(asking).nonzero == nonzero_requests(asking, use_status=True)
