@@ -13,7 +13,7 @@ import numpy as np
 
 from skedge.framework.plugin import MAX_NODE_SCORE
 from skedge.plugins.helpers.shape import broken_line
-from skedge.snapshot.arith import everywhere, percent, positive, round_half_away, small_div, trunc_div, where
+from skedge.snapshot.arith import Ints, everywhere, percent, positive, round_half_away, small_div, trunc_div, where
 from skedge.snapshot.stacks import Floats, Stack
 
 Scorer = Callable[[Any, Any, Any], Any]
@@ -75,14 +75,13 @@ def average(scores: Sequence[tuple[Any, Any, int]], zero: Any) -> Any:
     return where(weights == 0, 0, trunc_div(total, where(weights == 0, 1, weights)))
 
 
-def average_of_stack(scores: Floats, weights: Sequence[int]) -> Floats:
+def average_of_stack(scores: Floats, weights: Sequence[int]) -> Ints:
     """`average` of scores that lie side by side, all of them present; shape (resources, rows) -> (rows,)."""
     total: Floats = scores[0] if weights[0] == 1 else scores[0] * weights[0]
     for score, weight in zip(scores[1:], weights[1:], strict=True):
         total += score if weight == 1 else score * weight
     total /= sum(weights)
-    np.trunc(total, out=total)
-    return total
+    return total.astype(np.int64)
 
 
 def rounded_average(scores: Sequence[tuple[Any, Any, int]], zero: Any) -> Any:
