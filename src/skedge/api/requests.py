@@ -163,6 +163,8 @@ def nonzero_requests(
     `requests`: the result of `pod_requests` with the same options, if it is there already.
     """
     defaults = NONZERO_DEFAULTS
+    if requests is not None and not (use_status or pod.spec.resources) and _names_cpu_and_memory(pod):
+        return requests.get(CPU, 0), requests.get(MEMORY, 0)
     if pod_level and has_pod_level_requests(pod):
         if requests is None:
             requests = pod_requests(pod, pod_level=pod_level, use_status=use_status)
@@ -171,7 +173,7 @@ def nonzero_requests(
     return full.get(CPU, 0), full.get(MEMORY, 0)
 
 
-def names_cpu_and_memory(pod: Pod) -> bool:
+def _names_cpu_and_memory(pod: Pod) -> bool:
     """Whether every container requests both, so that no default counts for one."""
     return all(
         CPU in (requests := _requests(container.resources)) and MEMORY in requests

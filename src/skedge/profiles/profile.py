@@ -96,21 +96,16 @@ class Profile:
 
         every = {id(e.plugin): e.plugin for enabled in points.values() for e in enabled}
         self.plugins = tuple(every.values())
-        self._pre_scoring = {plugin.name for plugin in self.pre_score}
         kept = [p for p in self.plugins if fragment_of(p) is not None and not self._lacks_half(p)]
         self._fragments: tuple[Callable[[PodInfo], Hashable], ...] = tuple(
             fragment for p in kept if (fragment := fragment_of(p)) is not None
         )
         self._kept = tuple((p, p in self.pre_filter, p in self.pre_score) for p in kept)
         self.kept_names = frozenset(plugin.name for plugin in kept)
-        place = {plugin.name: i for i, plugin in enumerate(kept)}
-        self._kept_at: dict[str, tuple[tuple[int, str, Any], ...]] = {
-            names.PRE_FILTER: tuple((place[p.name], p.name, p) for p in self.pre_filter if p.name in place),
-            names.FILTER: tuple((place[p.name], p.name, p) for p in self.filter if p.name in place),
-            names.PRE_SCORE: tuple((place[p.name], p.name, p) for p in self.pre_score if p.name in place),
-            names.SCORE: tuple((place[e.plugin.name], e.plugin.name, e) for e in self.score if e.plugin.name in place),
-        }
-        """Of those with kept answers at each point: (place in `_kept`, name, plugin; at Score with its weight)."""
+        self._kept_pre_filter = tuple(p for p in self.pre_filter if p.name in self.kept_names)
+        self._kept_filter = tuple(p for p in self.filter if p.name in self.kept_names)
+        self._kept_pre_score = tuple(p for p in self.pre_score if p.name in self.kept_names)
+        self._kept_score = tuple(e for e in self.score if e.plugin.name in self.kept_names)
         self.cycle_pre_filter = tuple(p for p in self.pre_filter if p.name not in self.kept_names)
         by_cycle = (p for p in self.filter if p.name not in self.kept_names)
         self.cycle_filter = tuple(sorted(by_cycle, key=lambda p: getattr(p, "by_node", False)))  # node by node: last
@@ -151,7 +146,7 @@ class Profile:
         return found
 
     def _new_standing(self, pod: PodInfo, fragments: Sequence[Hashable]) -> Standing:
-        prepared: list[Prepared] = []
+        prepared: dict[str, Prepared] = {}
         state = CycleState()
         for (plugin, *points), fragment in zip(self._kept, fragments, strict=True):
             key = (plugin.name, fragment)
@@ -159,24 +154,23 @@ class Profile:
             if found is None:
                 found = Prepared(self.table, plugin, pod, *points)
                 self._prepared.put(key, found)
-            prepared.append(found)
+            prepared[plugin.name] = found
             state.take_over(found.state)
-        at = self._kept_at
-        pre_filter = {name: prepared[i].pre_filter for i, name, _ in at[names.PRE_FILTER]}
+        pre_filter = {plugin.name: prepared[plugin.name].pre_filter for plugin in self._kept_pre_filter}
         state.skip_filter = {name for name, (_, status) in pre_filter.items() if status.skip}
         error: tuple[str, Status] | None = None
-        for i, name, _ in at[names.PRE_SCORE]:
-            status = prepared[i].pre_score
+        for plugin in self._kept_pre_score:
+            status = prepared[plugin.name].pre_score
             if status.skip:
-                state.skip_score.add(name)
+                state.skip_score.add(plugin.name)
             elif not status.ok and error is None:
-                error = (name, status)
+                error = (plugin.name, status)
         standing = Standing(self.table, state, pre_filter, error)
-        for i, name, plugin in at[names.FILTER]:
-            if name not in state.skip_filter:
-                standing.add_filter(plugin, prepared[i].answers("filter"))
-        for i, name, (plugin, weight) in at[names.SCORE] if error is None else ():
-            if name not in state.skip_score:
-                kept = prepared[i].answers("score")
-                standing.add_score(Weighted(name, weight, kept, plugin.reads, plugin.normalizer))
+        for plugin in self._kept_filter:
+            if plugin.name not in state.skip_filter:
+                standing.add_filter(plugin, prepared[plugin.name].answers("filter"))
+        for plugin, weight in self._kept_score if error is None else ():
+            if plugin.name not in state.skip_score:
+                kept = prepared[plugin.name].answers("score")
+                standing.add_score(Weighted(plugin.name, weight, kept, plugin.reads, plugin.normalizer))
         return standing

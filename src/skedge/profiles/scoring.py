@@ -72,7 +72,7 @@ def _drawn(search: Search, rng: Random) -> int | None:
     if search.bare or standing.invalid or (search.kept_mask and not asked):
         return None
     mask = search.mask
-    if not search.kept_mask and (mask is None or not _unbounded(standing)):
+    if not search.kept_mask and (mask is None or not _same_bounds(search)):
         return None
     if standing.missed >= _MISSES:
         standing.missed += 1
@@ -94,11 +94,6 @@ def _drawn(search: Search, rng: Random) -> int | None:
         rows = list(compress(rows, good))
     standing.missed = 0 if rows else standing.missed + 1
     return rows[0] if rows else None
-
-
-def _unbounded(standing: Standing) -> bool:
-    """Whether no normaliser can see a difference between all rows and some of them."""
-    return all(weighted.normalizer is None or weighted.kept.clean for weighted in standing.scores)
 
 
 def _best(search: Search, view: Any, start: float) -> Sequence[int] | Ints:
@@ -162,7 +157,9 @@ def _parts(search: Search, view: Any) -> list[_Part]:
         raw, normalizer = plugin.score(search.state, search.pod, view), plugin.normalizer
         if isinstance(raw, int) and hasattr(normalizer, "top"):
             continue  # the same for every row, and in range
-        occurring = raw.present if isinstance(raw, ByDomain) else (raw := for_each(raw, len(search.rows)))
+        if not isinstance(raw, ByDomain):
+            raw = for_each(raw, len(search.rows))
+        occurring = raw.present if isinstance(raw, ByDomain) else raw
         bounds = None if normalizer is None else normalizer.bounds(occurring)
         part = _Part(normalizer, weight, raw, bounds)
         if not hasattr(normalizer, "top"):
@@ -235,7 +232,9 @@ def _same_bounds(search: Search) -> bool:
     if not search.among_kept or standing.invalid or not len(rows):
         return False
     return all(
-        weighted.normalizer is None or weighted.normalizer.bounds(_answers(weighted.kept, rows)) == weighted.bounds
+        weighted.normalizer is None
+        or weighted.kept.clean
+        or weighted.normalizer.bounds(weighted.kept.answers.take(rows)) == weighted.bounds
         for weighted in standing.scores
     )
 

@@ -13,7 +13,7 @@ FEW: Final = 64
 
 
 class ByDomain:
-    """Numbers of the rows of a table, all of which have the label: `numbers[id]` for each domain. An array to NumPy.
+    """Numbers of the rows of a table, all of which have the label: `numbers[id]` for each domain.
 
     Shape (number of ids + 1,), the last one being for rows without the label; every other domain has a row.
     """
@@ -39,10 +39,6 @@ class ByDomain:
 
     def rows(self) -> Ints:
         return self._numbers.take(self._column.ids[: self._size])
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Ints:
-        found = self.rows()
-        return found if dtype is None else found.astype(dtype)
 
 
 def gathered(answer: Any) -> Any:

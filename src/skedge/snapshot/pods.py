@@ -17,7 +17,7 @@ import msgspec
 from skedge.api.core import Affinity, Container, Pod, PodCondition, PodResourceClaim, Toleration, Volume
 from skedge.api.meta import OwnerReference
 from skedge.api.ports import HostPort, host_ports
-from skedge.api.requests import is_scalar, names_cpu_and_memory, nonzero_requests, pod_limits, pod_requests
+from skedge.api.requests import is_scalar, nonzero_requests, pod_limits, pod_requests
 from skedge.snapshot.affinity_terms import NO_TERMS, PodTerms, pod_terms
 
 CPU: Final = "cpu"
@@ -126,10 +126,8 @@ class Shape:
         requests = pod_requests(pod)
         self.requests: Requests = share(tracked(requests))
         self.node_requests = share(tracked(pod_requests(pod, use_status=True))) if with_status else self.requests
-        if with_status or pod.spec.resources or not names_cpu_and_memory(pod):
-            self.nonzero: tuple[int, int] = share(nonzero_requests(pod, use_status=with_status))
-        else:
-            self.nonzero = share((requests.get(CPU, 0), requests.get(MEMORY, 0)))
+        known = None if with_status else requests
+        self.nonzero: tuple[int, int] = share(nonzero_requests(pod, use_status=with_status, requests=known))
         self.limits: Requests = share(tracked(pod_limits(pod)))
         self.ports: tuple[HostPort, ...] = share(host_ports(pod))
         self.memo: dict[str, Any] = {}
