@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from skedge.api.core import Node
@@ -14,9 +16,11 @@ from skedge.api.resource import DeviceClass
 from skedge.config.gates import FeatureGates
 from skedge.framework.events import DEVICE_CLASS, QueueingHint
 from skedge.framework.handle import Handle
+from skedge.framework.state import CycleState
 from skedge.plugins.noderesources.fit import NodeResourcesFit
 from skedge.profiles.search import Search
 from skedge.snapshot.pods import PodInfo
+from skedge.snapshot.views import Row, Rows
 from skedge.testing.builders import PodBuilder, make_node, make_pod
 from skedge.testing.cases import Cluster
 
@@ -430,3 +434,34 @@ def test_a_request_near_the_end_of_int64_is_scored_without_a_warning(kind: str) 
         cluster.cache.add_pod(pod({"cpu": "1", "memory": str(i)}, node=f"n{i}").placed())
     asking = pod({"cpu": "1", "memory": str(2**63 - 2)}).info()
     assert len(scores(cluster, asking, "NodeResourcesFit")) == 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("everywhere", [True, False], ids=["all nodes have all", "some lack some"])
+@pytest.mark.parametrize("kind", [LEAST, MOST, RATIO])
+def test_all_rows_at_once_answer_as_each_row_alone(kind: str, everywhere: bool, seed: int) -> None:
+    """Crowded and overcommitted nodes among them, and one that is gone."""
+    rng = random.Random(seed)
+    more = {"requestedToCapacityRatio": UP} if kind == RATIO else {}
+    args = strategy(kind, ("cpu", 1), ("memory", 3), (EXT, 2), **more)
+
+    def offered() -> dict[str, str]:
+        lacking = 0 if everywhere or rng.random() < 0.7 else 1
+        return amounts(rng.choice((1000, 4000)), 10_000 * (1 - lacking), ext=5) | {"pods": rng.choice(("2", "9"))}
+
+    cluster = cluster_of([offered() for _ in range(9)], {"NodeResourcesFit": args})
+    for _ in range(rng.choice((4, 30))):
+        asked = rng.choice((amounts(), amounts(300), amounts(900, 4000), amounts(100, 100, ext=2)))
+        cluster.cache.add_pod(pod(asked, node=f"n{rng.randint(1, 9)}").placed())
+    table = cluster.cache.table
+    table.remove_node("n5")
+    plugins = {plugin.name: plugin for plugin in cluster.profiles["default-scheduler"].plugins}
+    for asking in (amounts(), amounts(200), amounts(200, 3000), amounts(700, 100, ext=1), amounts(5000, ext=9)):
+        info, state = pod(asking).info(), CycleState()
+        fit, balance = plugins["NodeResourcesFit"], plugins["NodeResourcesBalancedAllocation"]
+        fit.pre_filter(state, info, Rows(table))
+        for rule in (fit.filter, fit.score, balance.score):
+            at_once = np.broadcast_to(rule(state, info, Rows(table)), table.size)
+            chosen = np.broadcast_to(rule(state, info, Rows(table, np.arange(table.size))), table.size)
+            for row in np.flatnonzero(table.exists).tolist():
+                assert at_once[row] == chosen[row] == rule(state, info, Row(table, row)), (rule, asking, row)
