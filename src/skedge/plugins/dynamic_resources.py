@@ -34,6 +34,7 @@ class ClaimError(Exception):
 class DynamicResources:
     name = names.DYNAMIC_RESOURCES
     depends = Depends.CLUSTER
+    wants = "resource_claims"
     normalizer = FORWARD
 
     def __init__(self, args: Any, handle: Any) -> None:
@@ -103,12 +104,15 @@ class DynamicResources:
         return view.full(0)
 
     def _demand_state(self, state: CycleState, where: str) -> None:
-        """There is none when the plugin is switched off at PreFilter."""
-        if not state.get(self.name):
+        if not self._pre_filtered(state):
             raise PluginError(f'{where}: error reading "PreFilter{self.name}" from cycleState: {_NOT_FOUND}')
 
+    def _pre_filtered(self, state: CycleState) -> bool:
+        """Whether PreFilter ran, or was spared; it does not where the plugin is switched off there."""
+        return self.name in state.skip_filter or bool(state.get(self.name))
+
     def post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Any) -> tuple[PostFilterResult | None, Status]:
-        if not state.get(self.name):
+        if not self._pre_filtered(state):
             return None, Status(Code.ERROR, _NOT_FOUND)
         return None, Status(Code.UNSCHEDULABLE, STILL_NOT_SCHEDULABLE if pod.resource_claims else NOTHING_TO_DEALLOCATE)
 

@@ -47,6 +47,7 @@ class _Wanted(NamedTuple):
 class NodeVolumeLimits:
     name = names.NODE_VOLUME_LIMITS
     depends = Depends.CLUSTER
+    wants = "volumes"
     normalizer = None
 
     def __init__(self, args: Any, handle: Handle) -> None:

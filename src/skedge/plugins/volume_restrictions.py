@@ -104,6 +104,7 @@ class _Wanted(NamedTuple):
 class VolumeRestrictions:
     name = names.VOLUME_RESTRICTIONS
     depends = Depends.CLUSTER
+    wants = "volumes"
     normalizer = None
 
     def __init__(self, args: Any, handle: Handle) -> None:

@@ -53,6 +53,7 @@ class Topology(NamedTuple):
 class VolumeZone:
     name = names.VOLUME_ZONE
     depends = Depends.CLUSTER
+    wants = "volumes"
     reads = Aspect.LABELS
     normalizer = None
 

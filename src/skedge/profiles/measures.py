@@ -161,7 +161,7 @@ class CountedMeasures(Measures):
             for counter in self._alike(search).pre_filter:
                 counter.value += 1
             skipped = search.skip_filter
-            for plugin in self._profile.cycle_pre_filter:
+            for plugin in search.asked.pre_filter:
                 if plugin.name not in skipped:
                     self._pre_filter[plugin.name].value += 1
             return self.point(PRE_FILTER, SUCCESS, start)
@@ -231,7 +231,7 @@ class CountedMeasures(Measures):
         for counter in self._alike(search).pre_score:
             counter.value += 1
         skipped = search.skip_score
-        for plugin in self._profile.cycle_pre_score:
+        for plugin in search.asked.pre_score:
             if plugin.name not in skipped:
                 self._pre_score[plugin.name].value += 1
         return self.point(PRE_SCORE, SUCCESS, start)
@@ -241,7 +241,7 @@ class CountedMeasures(Measures):
         for counter in self._alike(search).score:
             counter.value += nodes
         skipped = search.skip_score
-        for enabled in self._profile.cycle_score:
+        for enabled in search.asked.score:
             if enabled.plugin.name not in skipped:
                 self._score[enabled.plugin.name].value += nodes
         return self.point(SCORE, SUCCESS, start)

@@ -52,6 +52,27 @@ class Enabled(NamedTuple):
     weight: int = 1
 
 
+class Asked(NamedTuple):
+    """The plugins that are asked about a pod every cycle, by point, and the names of those that are spared."""
+
+    pre_filter: tuple[Any, ...]
+    filter: tuple[Any, ...]
+    pre_score: tuple[Any, ...]
+    score: tuple[Enabled, ...]
+    reserve: tuple[Any, ...]
+    pre_bind: tuple[Any, ...]
+    spared: frozenset[str] = frozenset()
+
+    def without(self, spared: frozenset[str]) -> Asked:
+        """All but the plugins of these names."""
+        plugins = (self.pre_filter, self.filter, self.pre_score, self.reserve, self.pre_bind)
+        pre_filter, filter_, pre_score, reserve, pre_bind = (
+            tuple(plugin for plugin in each if plugin.name not in spared) for each in plugins
+        )
+        score = tuple(enabled for enabled in self.score if enabled.plugin.name not in spared)
+        return Asked(pre_filter, filter_, pre_score, score, reserve, pre_bind, spared)
+
+
 class Profile:
     """The plugins of one scheduler name. `profiles.search` runs them for a pod."""
 
@@ -106,11 +127,19 @@ class Profile:
         self._kept_filter = tuple(p for p in self.filter if p.name in self.kept_names)
         self._kept_pre_score = tuple(p for p in self.pre_score if p.name in self.kept_names)
         self._kept_score = tuple(e for e in self.score if e.plugin.name in self.kept_names)
-        self.cycle_pre_filter = tuple(p for p in self.pre_filter if p.name not in self.kept_names)
         by_cycle = (p for p in self.filter if p.name not in self.kept_names)
-        self.cycle_filter = tuple(sorted(by_cycle, key=lambda p: getattr(p, "by_node", False)))  # node by node: last
-        self.cycle_pre_score = tuple(p for p in self.pre_score if p.name not in self.kept_names)
-        self.cycle_score = tuple(e for e in self.score if e.plugin.name not in self.kept_names)
+        self.cycle = Asked(
+            tuple(p for p in self.pre_filter if p.name not in self.kept_names),
+            tuple(sorted(by_cycle, key=lambda p: getattr(p, "by_node", False))),  # node by node: last
+            tuple(p for p in self.pre_score if p.name not in self.kept_names),
+            tuple(e for e in self.score if e.plugin.name not in self.kept_names),
+            self.reserve,
+            self.pre_bind,
+        )
+        """All that are asked every cycle."""
+        wanted = {p.name: p.wants for p in self.plugins if hasattr(p, "wants") and self._is_whole(p)}
+        self._wanted_by = {want: frozenset(n for n, w in wanted.items() if w == want) for want in wanted.values()}
+        self._asked: dict[tuple[bool, ...], Asked] = {}
         self._key_name = f"standing-key/{name}"
         limit, trial = cache_bytes // 2, cache_bytes // 128
         self._standings: Recent[Standing] = Recent(limit, Standing.released, trial)
@@ -122,6 +151,11 @@ class Profile:
         scores = any(e.plugin is plugin for e in self.score) and hasattr(plugin, "pre_score")
         return filters or (scores and plugin not in self.pre_score)
 
+    def _is_whole(self, plugin: Any) -> bool:
+        """Whether a plugin that is asked every cycle takes part in all that prepares a point."""
+        filters = not hasattr(plugin, "pre_filter") or plugin in self.pre_filter
+        return filters and plugin.name not in self.kept_names and not self._lacks_half(plugin)
+
     def unmeasured(self) -> Profile:
         """This profile for questions that no attempt to place a pod asks: metrics do not hear of them."""
         profile = copy.copy(self)
@@ -132,6 +166,15 @@ class Profile:
     def cache_bytes(self) -> int:
         """Memory held by kept answers and standings."""
         return self._standings.nbytes + self._prepared.nbytes
+
+    def asked(self, pod: PodInfo) -> Asked:
+        """Those that are asked about this pod: not the ones that want something it lacks."""
+        has = tuple([bool(getattr(pod, want)) for want in self._wanted_by])
+        found = self._asked.get(has)
+        if found is None:
+            lacking = (names for there, names in zip(has, self._wanted_by.values(), strict=True) if not there)
+            found = self._asked[has] = self.cycle.without(frozenset().union(*lacking))
+        return found
 
     def standing(self, pod: PodInfo) -> Standing:
         """What is kept for pods like this one; not synced. Masks and totals are empty until `sync`."""

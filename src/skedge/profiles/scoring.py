@@ -68,7 +68,7 @@ def _drawn(search: Search, rng: Random) -> int | None:
     """Draws among the standing's best rows until one is feasible and has the best raw score there can be from every
     plugin that is asked: all such rows are equally good, and none is better. None if a few draws find none."""
     standing, state, pod = search.standing, search.state, search.pod
-    asked = [plugin for plugin, _ in search.profile.cycle_score if plugin.name not in search.skip_score]
+    asked = [plugin for plugin, _ in search.asked.score if plugin.name not in search.skip_score]
     if search.bare or standing.invalid or (search.kept_mask and not asked):
         return None
     mask = search.mask
@@ -151,7 +151,7 @@ class _Part(NamedTuple):
 
 def _parts(search: Search, view: Any) -> list[_Part]:
     found: list[_Part] = []
-    for plugin, weight in search.profile.cycle_score:
+    for plugin, weight in search.asked.score:
         if plugin.name in search.skip_score:
             continue
         raw, normalizer = plugin.score(search.state, search.pod, view), plugin.normalizer
@@ -199,7 +199,7 @@ def _totals(search: Search, view: Any, start: float, parts: dict[str, Ints] | No
         total: Ints = standing.totals.take(rows)
     else:
         total = _kept_scores(search, view, parts)
-    for plugin, weight in profile.cycle_score:
+    for plugin, weight in search.asked.score:
         if plugin.name in search.skip_score:
             continue
         raw = for_each(gathered(plugin.score(state, search.pod, view)), len(rows))
@@ -214,7 +214,7 @@ def _totals(search: Search, view: Any, start: float, parts: dict[str, Ints] | No
 def _pre_score(search: Search, view: Any) -> None:
     profile, error = search.profile, search.standing.pre_score_error
     state, pod = search.state, search.pod
-    for plugin in profile.pre_score if error is not None else profile.cycle_pre_score:
+    for plugin in profile.pre_score if error is not None else search.asked.pre_score:
         if error is not None and plugin.name == error[0]:
             raise CycleError(f'running PreScore plugin "{plugin.name}": {error[1].message}')
         if plugin.name in profile.kept_names:

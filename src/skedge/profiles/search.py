@@ -62,8 +62,9 @@ class Search:
         self.diagnosis = Diagnosis(self.table, self.state, pod, total)
         self.diagnosis.every = profile.run_all_filters
         self.rows: Ints = NO_ROWS
-        self.skip_filter = self.state.skip_filter = set(self.standing.state.skip_filter)
-        self.skip_score = self.state.skip_score = set(self.standing.state.skip_score)
+        self.asked = profile.asked(pod)
+        self.skip_filter = self.state.skip_filter = self.standing.state.skip_filter | self.asked.spared
+        self.skip_score = self.state.skip_score = self.standing.state.skip_score | self.asked.spared
         self.nominated_fits = False
         self.nomination: PostFilterResult | None = None  # what PostFilter came to
         self._promised: Crowd | None = None
@@ -158,7 +159,7 @@ class Search:
     def _pre_filter(self) -> NodeNames | None:
         """Runs PreFilter; returns the names the search is narrowed to, or None for all nodes."""
         standing = self.standing
-        plugins = self.profile.pre_filter if standing.narrowed else self.profile.cycle_pre_filter
+        plugins = self.profile.pre_filter if standing.narrowed else self.asked.pre_filter
         if not plugins:
             return None
         state, pod, view = self.state, self.pod, Rows(self.table)
@@ -205,7 +206,7 @@ class Search:
         mask = kept = standing.feasible[: table.size]
         others, reached = self.others, self.reached
         alive = standing.count
-        for plugin in self.profile.cycle_filter:
+        for plugin in self.asked.filter:
             if plugin.name in self.skip_filter:
                 continue
             try:
@@ -288,7 +289,7 @@ class Search:
             others: list[Codes] = []
             self.standing.sync()
             mask = self.standing.feasible[: self.table.size]
-            for plugin in self.profile.cycle_filter:
+            for plugin in self.asked.filter:
                 if plugin.name in self.skip_filter:
                     continue
                 try:
@@ -311,7 +312,7 @@ class Search:
             mask = mask.copy()
             self._check_crowded(crowded.rows, mask)
         positions = np.flatnonzero(mask[order])
-        plugins = [plugin for plugin in self.profile.cycle_filter if plugin.name not in self.skip_filter]
+        plugins = [plugin for plugin in self.asked.filter if plugin.name not in self.skip_filter]
         found: list[Ints] = []
         count = at = 0
         while at < len(positions) and count <= enough:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from skedge.framework.status import Code, Status
-from skedge.profiles.profile import Enabled, Profile
+from skedge.profiles.profile import Asked, Enabled, Profile
 
 Record = Callable[[str, str, str, float], None]
 """(plugin, extension point, status, seconds)"""
@@ -42,10 +42,6 @@ _LISTS: Final = (
     "pre_bind",
     "bind",
     "post_bind",
-    "cycle_pre_filter",
-    "cycle_filter",
-    "cycle_pre_score",
-    "cycle_score",
 )
 
 
@@ -110,6 +106,9 @@ def timed_profile(profile: Profile, record: Record, monotonic: Callable[[], floa
     timed = copy.copy(profile)
     for name in _LISTS:
         setattr(timed, name, tuple(map(stand_in, getattr(profile, name))))
+    every = Asked(*(tuple(map(stand_in, plugins)) for plugins in profile.cycle[:-1]))
+    timed.cycle = every
+    timed.asked = lambda pod: every  # type: ignore[method-assign]  # that one has nothing to do is observed, too
     # What is kept is kept by the plugins themselves.
     timed.standing = profile.standing  # type: ignore[method-assign]
     return timed

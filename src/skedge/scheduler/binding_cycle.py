@@ -41,7 +41,7 @@ def preflight(decision: Decision) -> PreBindWork | Status:
     """Asks every PreBind plugin what it has to do; neighbours that allow it share a group."""
     groups: list[list[Any]] = []
     open_group = False
-    for plugin in decision.profile.pre_bind:
+    for plugin in decision.pre_bind:
         status, parallel = plugin.pre_bind_preflight(decision.state, decision.pod, decision.node_name)
         if status.code is Code.ERROR:
             return Status.from_error(CycleError(f'running PreBindPreFlight "{plugin.name}": {status.message}'))

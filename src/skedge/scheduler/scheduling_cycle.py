@@ -5,7 +5,7 @@ Upstream: `pkg/scheduler/schedule_one.go` (ScheduleOne, schedulingCycle, schedul
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skedge import names
 from skedge.cache.cache import CacheError
@@ -46,6 +46,7 @@ class Decision(NamedTuple):
     evaluated_nodes: int
     feasible_nodes: int
     pod: PodInfo  # as it was when it was popped
+    pre_bind: tuple[Any, ...]  # PreBind plugins that may have to do with it
     wait_reasons: tuple[str, ...] = ()  # what those Permit plugins said
 
     @property
@@ -216,7 +217,7 @@ def _ask(
     profile, state, pod, node_name = search.profile, search.state, queued.pod, placed.node_name
     measures = profile.measures
     start = measures.now()
-    for plugin in profile.reserve:
+    for plugin in search.asked.reserve:
         status = plugin.reserve(state, pod, node_name)
         if not status.ok:
             measures.point(RESERVE, status.code.word, start)
@@ -236,8 +237,8 @@ def _ask(
             return Failure(_told(status.by(plugin.name), "Permit", pod, state, scheduler))
     measures.point(PERMIT, Code.WAIT.word if waits else PASSED, start)
     activate(scheduler, state)
-    evaluated, feasible = search.evaluated_nodes, len(search.rows)
-    return Decision(queued, profile, state, placed, waits, started, evaluated, feasible, pod, tuple(reasons))
+    seen, pre_bind = (search.evaluated_nodes, len(search.rows)), search.asked.pre_bind
+    return Decision(queued, profile, state, placed, waits, started, *seen, pod, pre_bind, tuple(reasons))
 
 
 def _told(status: Status, point: str, pod: PodInfo, state: CycleState, scheduler: Scheduler) -> Status:

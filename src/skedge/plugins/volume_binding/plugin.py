@@ -44,6 +44,7 @@ class _Volumes:
 class VolumeBinding:
     name = names.VOLUME_BINDING
     depends = Depends.CLUSTER
+    wants = "volumes"
     reads = Aspect.LABELS
     normalizer = None
 
