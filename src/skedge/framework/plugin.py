@@ -163,8 +163,8 @@ class ScorePlugin(Protocol):
         """Raw scores, int64 of shape (view.size,) or one int; 0..100 unless the plugin has a `normalizer`.
 
         A plugin that is asked every cycle may have `best_raw(state, pod)`: a raw score that no feasible node's is
-        better than, where a node that has it gets the highest score. Where such nodes are known first, the plugin is
-        not asked about others.
+        better than, where a node that has it gets the highest score. Then it is asked about single rows (`Row`) before
+        it is about all, and not about others where one of those has it.
         """
 
 

@@ -6,7 +6,6 @@ Upstream: `schedule_one.go` (prioritizeNodes), `framework/runtime/framework.go` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import compress
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -19,7 +18,7 @@ from skedge.profiles.kept import Kept
 from skedge.profiles.standing import Standing
 from skedge.snapshot.arith import Bools, Ints, for_each
 from skedge.snapshot.by_domain import ByDomain, gathered
-from skedge.snapshot.views import Bare, Rows
+from skedge.snapshot.views import Bare, Row, Rows
 
 if TYPE_CHECKING:
     from skedge.profiles.search import Search
@@ -80,20 +79,19 @@ def _drawn(search: Search, rng: Random) -> int | None:
             return None
     if not all(hasattr(plugin, "best_raw") for plugin in asked):
         return None
-    among = standing.best()
-    number, random = len(among), rng.random
-    rows = [int(among[int(random() * number)]) for _ in range(_DRAWS)]
-    if mask is not None:
-        rows = [row for row in rows if mask[row]]
-    if asked and rows:
-        view, good = Rows(search.table, np.array(rows)), [True] * len(rows)
-        for plugin in asked:
-            raw = for_each(plugin.score(state, pod, view), len(rows)).tolist()
-            top = plugin.best_raw(state, pod)
-            good = [so_far and each == top for so_far, each in zip(good, raw, strict=True)]
-        rows = list(compress(rows, good))
-    standing.missed = 0 if rows else standing.missed + 1
-    return rows[0] if rows else None
+    best_raw = [(plugin.score, plugin.best_raw(state, pod)) for plugin in asked]
+    among, random = standing.best(), rng.random
+    number = len(among)
+    for _ in range(_DRAWS):
+        row = int(among[int(random() * number)])
+        if mask is not None and not mask.item(row):
+            continue
+        view = Row(search.table, row)
+        if all(score(state, pod, view) == top for score, top in best_raw):
+            standing.missed = 0
+            return row
+    standing.missed += 1
+    return None
 
 
 def _best(search: Search, view: Any, start: float) -> Sequence[int] | Ints:

@@ -18,7 +18,7 @@ Number = TypeVar("Number")
 WIDE: Final = (1 << 52) // 100
 """From here on amount x 100 is no longer exact in float64, and soon wraps in int64."""
 
-
+_FEW: Final = 64
 _EXACT: Final = 1 << 52
 
 
@@ -66,6 +66,14 @@ def where(condition: Any, yes: Any, no: Any) -> Any:
     if isinstance(condition, np.ndarray):
         return np.where(condition, yes, no)
     return yes if condition else no
+
+
+def extremes(numbers: Any) -> tuple[Any, Any]:
+    """(smallest, largest) of an array; 0 where it is empty. Few numbers are quicker looked at one by one."""
+    if len(numbers) <= _FEW:
+        listed = numbers.tolist() or (0,)
+        return min(listed), max(listed)
+    return numbers.min().item(), numbers.max().item()
 
 
 def for_each(value: Any, size: int) -> Ints:

@@ -13,14 +13,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from skedge.snapshot.arith import Bools, Ints
+from skedge.snapshot.arith import Bools, Ints, extremes
 from skedge.snapshot.changes import Aspect
 from skedge.snapshot.counters_recent import Recent
 from skedge.snapshot.nodes import LabelColumn, NodeTable
-from skedge.snapshot.views import Rows
+from skedge.snapshot.views import Row, Rows
 
 _SPARSE_SHARE: Final = 24  # a dict entry takes about the room of so many int32
 _JOURNAL: Final = 512
+_FEW: Final = 64  # so many rows are added one by one where nobody else will ask
 
 Ids = NDArray[np.int32]
 Rule = Callable[[Rows], Any]
@@ -29,7 +30,7 @@ Rule = Callable[[Rows], Any]
 class RowCounts:
     """See the module's docstring. `total` is the sum over all rows, ghosts included."""
 
-    __slots__ = ("_base", "_dense", "_journal", "_kept", "_sparse", "_sums", "_table", "total")
+    __slots__ = ("_asked", "_base", "_dense", "_journal", "_kept", "_sparse", "_sums", "_table", "total")
 
     def __init__(self, table: NodeTable, kept: Recent[DomainSums]) -> None:
         self._table = table
@@ -39,6 +40,7 @@ class RowCounts:
         self._journal: list[tuple[int, int]] = []
         self._base = 0
         self._sums: dict[Domains, DomainSums] = {}
+        self._asked: Domains | None = None  # the last that were asked for in vain
         self.total = 0
 
     @property
@@ -80,6 +82,20 @@ class RowCounts:
             out[row] = number
         return out
 
+    def on(self, view: Any) -> Any:
+        """The numbers of a view's rows."""
+        if self._dense is None and isinstance(view, Row):
+            return self._sparse.get(view.row, 0)
+        return view.pick(self.array())
+
+    @property
+    def fewest(self) -> int:
+        """The smallest number of a row that has been in use."""
+        size = self._table.size
+        if self._dense is None:
+            return min(self._sparse.values()) if len(self._sparse) >= size > 0 else 0
+        return int(self.array()[:size].min())
+
     def mark(self, rows: Bools) -> None:
         """Sets the entries of rows that have a number, in an array of shape (capacity,)."""
         if self._dense is not None:
@@ -95,7 +111,7 @@ class RowCounts:
 
     @property
     def few(self) -> dict[int, int] | None:
-        """The numbers by row where few rows have one, else None."""
+        """The numbers by row where rather few rows have one, else None."""
         return self._sparse if self._dense is None else None
 
     def position(self) -> int:
@@ -116,6 +132,14 @@ class RowCounts:
             self._kept.get(found)
             found.sync()
         return found
+
+    def sums_or_few(self, domains: Domains) -> DomainSums | None:
+        """`sums`; None when these are asked for the first time and few rows have a number: see `few`."""
+        few = self._dense is None and len(self._sparse) <= _FEW
+        if few and self._asked is not domains and domains not in self._sums:
+            self._asked = domains
+            return None
+        return self.sums(domains)
 
     def forget_sums(self, domains: Domains) -> None:
         del self._sums[domains]
@@ -144,6 +168,7 @@ class Domains:
         "column",
         "count",
         "covered",
+        "fewest",
         "ids",
         "members",
         "version",
@@ -166,6 +191,8 @@ class Domains:
         """How many domains have a row that counts for them."""
         self.covered = 0
         """How many rows count for a domain."""
+        self.fewest = 0
+        """How many rows count for the smallest domain that has some."""
         self.version = 0
         self.sync()
 
@@ -179,7 +206,8 @@ class Domains:
         column = table.label_column(self._key)
         position = table.log.position
         whole = column is not self.column or len(self.ids) != table.capacity
-        if position == self._position and not whole:
+        if self._position >= table.log.nodes_position and not whole:
+            self._position = position  # pods alone came and went
             return
         if self._empty_for_missing and column.values.get("") != self._empty:
             whole = True
@@ -217,21 +245,23 @@ class Domains:
         self.members = np.bincount(self.ids + 1, minlength=len(self.column.values) + 1)[1:]
         self.count = int(np.count_nonzero(self.members))
         self.covered = int(self.members.sum())
+        self.fewest = int(self.members[self.members > 0].min()) if self.count else 0
         self.version += 1
 
 
 class DomainSums:
-    """`by_domain[id]`: the sum over the rows that count for a domain; 0 for ids without such rows."""
+    """`by_domain[id]`: the sum over the rows that count for a domain; 0 for ids without such rows, and once more at the
+    end, where rows that count for no domain look."""
 
-    __slots__ = ("_counts", "_domains", "_minimum", "_position", "_version", "by_domain", "total")
+    __slots__ = ("_counts", "_domains", "_extremes", "_position", "_version", "by_domain", "total")
 
     def __init__(self, counts: RowCounts, domains: Domains) -> None:
         self._counts = counts
         self._domains = domains
         self._version = -1
         self._position = -1
-        self._minimum: int | None = None
-        self.by_domain: Ints = np.empty(0, np.int64)
+        self._extremes: tuple[int, int] | None = None
+        self.by_domain: Ints = np.zeros(1, np.int64)
         self.total = 0
 
     @property
@@ -255,7 +285,7 @@ class DomainSums:
                 if ident >= 0:
                     sums[ident] += delta
                     self.total += delta
-            self._minimum = None
+            self._extremes = None
         self._version = domains.version
         self._position = counts.position()
 
@@ -263,12 +293,11 @@ class DomainSums:
         counts, ids = self._counts, self._domains.ids
         size = len(self._domains.members)
         few = counts.few
-        self._minimum = None
+        self._extremes = None
+        self.by_domain = np.zeros(size + 1, np.int64)
         if few is None:
-            sums = np.bincount(ids + 1, weights=counts.array(), minlength=size + 1)[1:]
-            self.by_domain = sums.astype(np.int64)
+            self.by_domain[:-1] = np.bincount(ids + 1, weights=counts.array(), minlength=size + 1)[1:]
         else:
-            self.by_domain = np.zeros(size, np.int64)
             for row, number in few.items():
                 if ids[row] >= 0:
                     self.by_domain[ids[row]] += number
@@ -279,9 +308,20 @@ class DomainSums:
         return self._domains
 
     @property
-    def minimum(self) -> int:
-        """The smallest sum of a domain that has rows; 0 where there is none."""
-        if self._minimum is None:
-            present = self.by_domain[self._domains.members > 0]
-            self._minimum = int(present.min()) if len(present) else 0
-        return self._minimum
+    def by_id(self) -> Ints:
+        """`by_domain` for all ids that the label has now. Not to be written to."""
+        missing = len(self._domains.column.values) + 1 - len(self.by_domain)
+        return np.append(self.by_domain, np.zeros(missing, np.int64)) if missing else self.by_domain
+
+    @property
+    def present(self) -> Ints:
+        """The sums of domains that have rows."""
+        domains, sums = self._domains, self.by_domain[:-1]
+        return sums if domains.count == len(sums) else sums[domains.members > 0]
+
+    @property
+    def extremes(self) -> tuple[int, int]:
+        """The smallest and the largest sum of a domain that has rows; 0 where there is none."""
+        if self._extremes is None:
+            self._extremes = extremes(self.present)
+        return self._extremes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -11,52 +11,54 @@ from skedge.snapshot.counters import Counters
 from skedge.snapshot.counters_rows import RowCounts
 from skedge.snapshot.nodes import LabelColumn
 
-_FEW: Final = 64  # so many rows are added one by one, without keeping sums
-
 
 class Tally:
     """Numbers by domain of one topology key; the last one, always 0, is for rows without the key."""
 
-    __slots__ = ("_counters", "_key", "_numbers", "anything", "column")
+    __slots__ = ("_domains", "_numbers", "_owned", "anything", "column")
 
     def __init__(self, counters: Counters, key: str) -> None:
-        self._counters = counters
-        self._key = key
+        self._domains = counters.domains(key)
         self.column: LabelColumn = counters.table.label_column(key)
         self._numbers: Ints | None = None
+        self._owned = False  # whether nobody else has the numbers
         self.anything = False
         """Whether a counted pod was on a node with the key."""
 
     @property
     def by_domain(self) -> Ints:
+        """Not to be written to."""
+        if self._numbers is None:
+            return self._own()
+        return self._numbers
+
+    def _own(self) -> Ints:
         if self._numbers is None:
             self._numbers = np.zeros(len(self.column.values) + 1, np.int64)
+        elif not self._owned:
+            self._numbers = self._numbers.copy()
+        self._owned = True
         return self._numbers
 
     def add(self, counts: RowCounts, factor: int = 1) -> None:
         """Adds a counter's sums, multiplied."""
         if not counts.total:
             return
-        few = counts.few
-        if few is not None and len(few) <= _FEW:
-            ids, by_domain = self.column.ids, self.by_domain
-            for row, number in few.items():
+        sums = counts.sums_or_few(self._domains)
+        if sums is None:
+            ids, numbers = self.column.ids, self._own()
+            for row, number in (counts.few or {}).items():
                 ident = ids.item(row)
                 if ident >= 0:
-                    by_domain[ident] += number * factor
+                    numbers[ident] += number * factor
                     self.anything = True
-            return
-        sums = counts.sums(self._counters.domains(self._key))
-        if not sums.total:
-            return
-        known = sums.by_domain
-        if self._numbers is None:
-            self._numbers = np.empty(len(self.column.values) + 1, np.int64)
-            np.multiply(known, factor, out=self._numbers[: len(known)])
-            self._numbers[len(known) :] = 0
-        else:
-            self._numbers[: len(known)] += known if factor == 1 else known * factor
-        self.anything = True
+        elif sums.total:
+            self.anything = True
+            if self._numbers is None:
+                self._numbers, self._owned = (sums.by_id, False) if factor == 1 else (sums.by_id * factor, True)
+            else:
+                numbers = self._own()
+                numbers += sums.by_id if factor == 1 else sums.by_id * factor
 
 
 class Tallies:

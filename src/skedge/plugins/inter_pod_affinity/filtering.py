@@ -12,7 +12,7 @@ import numpy as np
 from skedge.framework.plugin import UNRESOLVABLE
 from skedge.plugins.inter_pod_affinity.domains import Tallies
 from skedge.snapshot.affinity_terms import PodTerms
-from skedge.snapshot.arith import Bools, Ints
+from skedge.snapshot.arith import Bools, Ints, extremes
 from skedge.snapshot.by_domain import gathered
 from skedge.snapshot.counters import Counters, Holders
 from skedge.snapshot.pods import PodInfo
@@ -56,7 +56,8 @@ class RequiredTerms:
             for key in dict.fromkeys(term.topology_key for term in terms.affinity):
                 self._affine.of(key).add(self._all)
         keys = dict.fromkeys((*self._affine.by_key, *self._anti.by_key, *self._existing.by_key))
-        self._tables = [(counters.table.label_column(key), self._flags(key)) for key in keys]
+        columns = counters.table.label_column
+        self._tables = [(columns(key), flags) for key in keys if (flags := self._flags(key)) is not None]
 
     @cached_property
     def _matches_itself(self) -> bool:
@@ -68,25 +69,33 @@ class RequiredTerms:
         return self._all is None and not self._anti_counts and not self._existing.anything
 
     def _flags(self, key: str) -> Any:
-        size = len(self._counters.table.label_column(key).values) + 1
-        flags = np.zeros(size, np.int8)
-        if key in self._affine.by_key:
-            if self._affine.anything or not self._matches_itself:  # else: the first pod of its kind
-                flags += (self._affine.by_key[key].by_domain <= 0) * np.int8(_AFFINITY)
-            flags[-1] = _AFFINITY
-        if key in self._anti.by_key:
-            flags += (self._anti.by_key[key].by_domain > 0) * np.int8(_ANTI)
-        if key in self._existing.by_key:
-            flags += (self._existing.by_key[key].by_domain > 0) * np.int8(_EXISTING)
+        """What each domain of a key is rejected for, by id; None where no node is."""
+        flags: Any = None
+        affine = self._affine.by_key.get(key)
+        if affine is not None:
+            for_first = not self._affine.anything and self._matches_itself  # the first pod of its kind may go anywhere
+            if not for_first and extremes(affine.by_domain[:-1])[0] <= 0:
+                flags = (affine.by_domain <= 0) * np.int8(_AFFINITY)
+            elif affine.column.covered < self._counters.table.count:
+                flags = np.zeros(len(affine.column.values) + 1, np.int8)
+            if flags is not None:
+                flags[-1] = _AFFINITY
+        for tallies, bit in ((self._anti, _ANTI), (self._existing, _EXISTING)):
+            tally = tallies.by_key.get(key)
+            if tally is not None and tally.anything:
+                more = (tally.by_domain > 0) * np.int8(bit)
+                flags = more if flags is None else flags | more
         return flags
 
     def codes(self, view: Any) -> Any:
         """Codes of the rows of a view."""
         if isinstance(view, DeltaView):
             return self._codes_in_worlds(view)
+        if not self._tables:
+            return 0
         if len(self._tables) == 1:
             column, table = self._tables[0]
-            return gathered(view.by_domain(column, _CODES[table])) if table.any() else 0
+            return gathered(view.by_domain(column, _CODES[table]))
         flags = np.zeros(view.size, np.int8)
         for column, table in self._tables:
             flags |= gathered(view.by_domain(column, table))

@@ -9,7 +9,7 @@ import numpy as np
 
 from skedge.framework.plugin import MAX_NODE_SCORE
 from skedge.plugins.inter_pod_affinity.domains import Tallies
-from skedge.snapshot.arith import truncate
+from skedge.snapshot.arith import extremes, truncate
 from skedge.snapshot.by_domain import gathered
 from skedge.snapshot.counters import Counters, Kind
 from skedge.snapshot.pods import PodInfo
@@ -43,7 +43,7 @@ def raw_scores(worth: Tallies, view: Any) -> Any:
 
 def best_raw(worth: Tallies) -> int:
     """No row's sum is above it."""
-    return sum(int(tally.by_domain.max()) for tally in worth.by_key.values())
+    return sum(int(extremes(tally.by_domain)[1]) for tally in worth.by_key.values())
 
 
 class MinMaxNormalizer:

@@ -5,17 +5,19 @@ Upstream: `plugins/podtopologyspread/common.go`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final
 
-from skedge.api.core import TopologySpreadConstraint
+import msgspec
+
+from skedge.api.core import Toleration, TopologySpreadConstraint
 from skedge.api.labels import IN, NOTHING, Requirement, Selector, compile_selector
 from skedge.api.node_selectors import RequiredNodeAffinity
 from skedge.api.taints import find_untolerated
 from skedge.plugins.helpers.node_match import required_holds
 from skedge.snapshot.affinity_terms import Scope, scope_in
 from skedge.snapshot.lookup import Lookup
-from skedge.snapshot.pods import PodInfo
+from skedge.snapshot.pods import PodInfo, Shared
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
@@ -27,6 +29,11 @@ SYSTEM_DEFAULTS: Final = (
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY),
     TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY),
 )
+
+_REMEMBERED: Final = 64
+"""So many kinds of pods are told apart for the same constraints."""
+_shared = Shared(4096)
+_encode = msgspec.json.Encoder().encode
 
 
 class Constraint:
@@ -45,16 +52,56 @@ class Constraint:
         self.scope: Scope = scope_in(namespace, NOTHING if selector.empty else selector)
 
 
-Constraints = tuple[Constraint, ...]
+class Spread:
+    """Constraints that apply together, the same for all pods that have them. `require_all`: a node without one of
+    their keys counts for none of them."""
+
+    __slots__ = ("_eligibilities", "_honors_affinity", "_honors_taints", "constraints", "keys", "require_all")
+
+    def __init__(self, constraints: tuple[Constraint, ...], *, require_all: bool = True) -> None:
+        self.constraints = constraints
+        self.keys = tuple(each.key for each in constraints)
+        self.require_all = require_all
+        self._honors_affinity = any(each.honor_affinity for each in constraints)
+        self._honors_taints = any(each.honor_taints for each in constraints)
+        self._eligibilities: dict[Hashable, tuple[Eligibility, ...]] = {}
+
+    def eligibilities(self, pod: PodInfo, comparison: bool) -> tuple[Eligibility, ...]:
+        """Which nodes count for this pod, for each constraint."""
+        affinity = _affinity_fragment(pod) if self._honors_affinity else None
+        key = (affinity, (pod.tolerations, comparison) if self._honors_taints else None)
+        found = self._eligibilities.get(key)
+        if found is None:
+            if len(self._eligibilities) >= _REMEMBERED:
+                self._eligibilities.clear()
+            keys = tuple(sorted(set(self.keys))) if self.require_all else ()
+            found = tuple(Eligibility(pod, each, keys, affinity, comparison) for each in self.constraints)
+            self._eligibilities[key] = found
+        return found
 
 
-def own_constraints(pod: PodInfo, action: str) -> Constraints:
-    """The pod's own constraints with this `whenUnsatisfiable`. Raises SelectorError."""
-    return tuple(
-        Constraint(spec, _with_label_keys(spec, pod.labels), pod.namespace)
-        for spec in pod.pod.spec.topology_spread_constraints or ()
-        if spec.when_unsatisfiable == action
-    )
+NONE: Final = Spread(())
+
+
+def own_spread(pod: PodInfo, action: str) -> Spread:
+    """The pod's own constraints with this `whenUnsatisfiable`, compiled once for pods with the same text.
+
+    Raises SelectorError.
+    """
+    specs = pod.pod.spec.topology_spread_constraints or ()
+    labels = [pod.labels.get(key) for spec in specs for key in spec.match_label_keys or ()]
+    key = (action, pod.namespace, _encode(specs), tuple(labels))
+    found: Spread | None = _shared.get(key)
+    if found is None:
+        found = Spread(
+            tuple(
+                Constraint(spec, _with_label_keys(spec, pod.labels), pod.namespace)
+                for spec in specs
+                if spec.when_unsatisfiable == action
+            )
+        )
+        _shared.put(key, found)
+    return found
 
 
 def _with_label_keys(spec: TopologySpreadConstraint, labels: Mapping[str, str]) -> Selector:
@@ -63,55 +110,52 @@ def _with_label_keys(spec: TopologySpreadConstraint, labels: Mapping[str, str]) 
     return selector.plus(Requirement(key, IN, (labels[key],)) for key in keys) if keys else selector
 
 
-def default_constraints(defaults: Sequence[Any], selector: Selector, namespace: str) -> Constraints:
-    """Default constraints for a pod with this default selector; none if that says nothing."""
-    return () if selector.empty else tuple(Constraint(spec, selector, namespace) for spec in defaults)
+def default_spread(defaults: Sequence[Any], selector: Selector, namespace: str, *, require_all: bool) -> Spread:
+    """Default constraints for pods with this default selector."""
+    return Spread(tuple(Constraint(spec, selector, namespace) for spec in defaults), require_all=require_all)
 
 
 class Eligibility:
-    """Which nodes count for the constraints of a pod: those with all keys that its inclusion policies let in."""
+    """Which nodes count for a constraint of pods that are alike: those with all `keys` that its inclusion policies let
+    in. `rule`: rows -> whether each is eligible; None where having the constraint's own key is enough. `fragment`: all
+    that the answer depends on besides the node."""
 
-    __slots__ = ("_affinity", "_comparison", "_pod", "_tolerations", "keys")
+    __slots__ = ("fragment", "rule")
 
-    def __init__(self, pod: PodInfo, keys: Iterable[str], comparison: bool) -> None:
-        self._pod = pod
-        self._comparison = comparison
-        self._affinity = _affinity_fragment(pod)
-        self._tolerations = pod.tolerations
-        self.keys = tuple(sorted(set(keys)))
+    def __init__(
+        self, pod: PodInfo, constraint: Constraint, keys: tuple[str, ...], affinity: Hashable, comparison: bool
+    ) -> None:
+        honored = affinity if constraint.honor_affinity else None
+        tolerations = pod.tolerations if constraint.honor_taints else None
+        self.fragment: Hashable = (keys, honored, None if tolerations is None else (tolerations, comparison))
+        self.rule: Callable[[Any], Any] | None = None
+        others = tuple(key for key in keys if key != constraint.key)
+        if others or honored is not None or tolerations is not None:
+            required = RequiredNodeAffinity(pod.pod) if honored is not None else None
+            self.rule = _rule(others, required, tolerations, comparison)
 
-    def fragment(self, constraint: Constraint) -> Hashable:
-        """All the answer for a constraint depends on besides the node."""
-        return (
-            self.keys,
-            self._affinity if constraint.honor_affinity else None,
-            (self._tolerations, self._comparison) if constraint.honor_taints else None,
-        )
 
-    def rule(self, constraint: Constraint) -> Callable[[Any], Any] | None:
-        """Rows -> whether each is eligible; None where having the constraint's own key is enough."""
-        keys = tuple(key for key in self.keys if key != constraint.key)
-        required: RequiredNodeAffinity | None = None
-        if constraint.honor_affinity and self._affinity is not None:
-            required = RequiredNodeAffinity(self._pod.pod)
-        lookup: Lookup | None = None
-        if constraint.honor_taints:
-            tolerations, comparison = self._tolerations, self._comparison
-            lookup = Lookup(lambda taints: int(find_untolerated(taints, tolerations, comparison=comparison) is None))
-        if not keys and required is None and lookup is None:
-            return None
+def _rule(
+    keys: tuple[str, ...],
+    required: RequiredNodeAffinity | None,
+    tolerations: Sequence[Toleration] | None,
+    comparison: bool,
+) -> Callable[[Any], Any]:
+    lookup: Lookup | None = None
+    if tolerations is not None:
+        lookup = Lookup(lambda taints: int(find_untolerated(taints, tolerations, comparison=comparison) is None))
 
-        def eligible(view: Any) -> Any:
-            answer = view.full(1)
-            for key in keys:
-                answer = answer & (view.pick(view.table.label_column(key).ids) >= 0)
-            if required is not None:
-                answer = answer & required_holds(view, required)
-            if lookup is not None:
-                answer = answer & view.by_taints(lookup)
-            return answer
+    def eligible(view: Any) -> Any:
+        answer = view.full(1)
+        for key in keys:
+            answer = answer & (view.pick(view.table.label_column(key).ids) >= 0)
+        if required is not None:
+            answer = answer & required_holds(view, required)
+        if lookup is not None:
+            answer = answer & view.by_taints(lookup)
+        return answer
 
-        return eligible
+    return eligible
 
 
 def _affinity_fragment(pod: PodInfo) -> Hashable:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from skedge.framework.plugin import UNRESOLVABLE
-from skedge.plugins.pod_topology_spread.constraints import Constraint, Constraints, Eligibility
+from skedge.plugins.pod_topology_spread.constraints import Constraint, Spread
 from skedge.snapshot.affinity_terms import scope_in
 from skedge.snapshot.arith import Ints
 from skedge.snapshot.by_domain import gathered
@@ -24,31 +24,41 @@ _NO_DOMAIN: Final = (1 << 31) - 1  # the smallest count where no domain exists a
 class HardConstraint:
     """A constraint with the counts of the cycle. Codes are looked up by domain."""
 
+    __slots__ = ("_bound", "_counters", "_few_domains", "_limit", "_sums", "constraint", "idle")
+
     def __init__(self, counters: Counters, constraint: Constraint, sums: DomainSums, matches_itself: bool) -> None:
         self._counters = counters
         self.constraint = constraint
         self._sums = sums
-        self._column = sums.domains.column
-        counts = np.zeros(len(self._column.values) + 1, np.int64)  # the last one: rows without the key
-        counts[: len(sums.by_domain)] = sums.by_domain
-        self._counts: Ints = counts
+        domains = sums.domains
         self._limit = constraint.max_skew - matches_itself
-        self._few_domains = sums.domains.count < constraint.min_domains
+        self._few_domains = domains.count < constraint.min_domains
+        lowest, highest = sums.extremes
         if self._few_domains:
-            minimum = 0
-        else:
-            minimum = sums.minimum if sums.domains.count else _NO_DOMAIN
-        self._codes: Ints = (counts > self._limit + minimum).astype(np.int64)
-        self._codes[-1] = MISSING
+            lowest = 0
+        elif not domains.count:
+            lowest = _NO_DOMAIN
+        self._bound = self._limit + lowest
+        self.idle = highest <= self._bound and domains.column.covered == counters.table.count
+        """Whether no node is rejected."""
 
     def codes(self, view: Any) -> Any:
         """Codes of the rows of a view."""
-        if not isinstance(view, DeltaView):
-            return gathered(view.by_domain(self._column, self._codes))
-        ids = view.pick(self._column.ids)
+        if isinstance(view, DeltaView):
+            return self._codes_in_worlds(view)
+        if self.idle:
+            return 0
+        column = self._sums.domains.column
+        codes = (self._sums.by_id > self._bound).astype(np.int64)
+        codes[-1] = MISSING
+        return gathered(view.by_domain(column, codes))
+
+    def _codes_in_worlds(self, view: DeltaView) -> Ints:
+        """Codes where each row's world has other pods on that row."""
+        ids = view.pick(self._sums.domains.column.ids)
         delta = self._delta(view)
-        counts = self._counts[ids] + delta
-        codes = (counts > self._limit + self._minima(ids, delta)).astype(np.int64)
+        own = self._sums.by_id[ids]
+        codes = (own + delta > self._limit + self._minima(own, delta)).astype(np.int64)
         codes[ids < 0] = MISSING
         return codes
 
@@ -64,31 +74,25 @@ class HardConstraint:
         delta[view.pick(self._sums.domains.ids) < 0] = 0
         return delta
 
-    def _minima(self, ids: Any, delta: Ints) -> Any:
+    def _minima(self, own: Ints, delta: Ints) -> Any:
         """The smallest count of a domain in each row's world, in which only the row's own domain differs."""
         domains = self._sums.domains
         if self._few_domains:
             return 0
         if not domains.count:
             return _NO_DOMAIN
-        present = self._sums.by_domain[domains.members > 0]
+        present = self._sums.present
         lowest = int(present.min())
         second = int(np.partition(present, 1)[1]) if len(present) > 1 else _NO_DOMAIN
-        own = self._counts[ids]
         others = np.where(own == lowest, second, lowest)
         return np.where(delta != 0, np.minimum(others, own + delta), lowest)
 
 
-def hard_constraints(
-    counters: Counters, pod: PodInfo, constraints: Constraints, comparison: bool
-) -> list[HardConstraint]:
+def hard_constraints(counters: Counters, pod: PodInfo, spread: Spread, comparison: bool) -> list[HardConstraint]:
     """The constraints counted over the nodes that are eligible for the pod."""
-    eligibility = Eligibility(pod, [each.key for each in constraints], comparison)
     found = []
-    for constraint in constraints:
-        domains = counters.domains(
-            constraint.key, rule=eligibility.rule(constraint), fragment=eligibility.fragment(constraint)
-        )
+    for constraint, eligible in zip(spread.constraints, spread.eligibilities(pod, comparison), strict=True):
+        domains = counters.domains(constraint.key, rule=eligible.rule, fragment=eligible.fragment)
         sums = counters.pods((constraint.scope,), live=True).sums(domains)
         found.append(HardConstraint(counters, constraint, sums, constraint.selector.matches(pod.labels)))
     return found

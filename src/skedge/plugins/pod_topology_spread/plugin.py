@@ -17,15 +17,16 @@ from skedge.plugins.helpers.cycle import PRE_FILTERED, PRE_SCORED, pre_filtered,
 from skedge.plugins.helpers.spread import DefaultSelectors
 from skedge.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
+    NONE,
     SCHEDULE_ANYWAY,
     SYSTEM_DEFAULTS,
-    Constraints,
-    default_constraints,
-    own_constraints,
+    Spread,
+    default_spread,
+    own_spread,
 )
 from skedge.plugins.pod_topology_spread.filtering import MISSING, filter_codes, hard_constraints
 from skedge.plugins.pod_topology_spread.scoring import SoftConstraints, SpreadNormalizer
-from skedge.snapshot.pods import PodInfo
+from skedge.snapshot.pods import PodInfo, Shared
 from skedge.snapshot.views import View
 
 REASON = "node(s) didn't match pod topology spread constraints"
@@ -47,30 +48,41 @@ class PodTopologySpread:
             action: tuple(each for each in defaults if each.when_unsatisfiable == action)
             for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
         }
+        self._by_default = Shared(4096)
+        self._keys = {action: self.name + action for action in self._defaults}
 
-    def _constraints(self, pod: PodInfo, action: str) -> Constraints:
+    def _spread(self, pod: PodInfo, action: str) -> Spread:
         """Raises SelectorError."""
         if pod.pod.spec.topology_spread_constraints:
-            key = self.name + action
-            found: Constraints | None = pod.cached(key)
-            if found is None:
-                found = own_constraints(pod, action)
-                pod.cache(key, found)
-            return found
+            key = self._keys[action]
+            own: Spread | None = pod.cached(key)
+            if own is None:
+                own = own_spread(pod, action)
+                pod.cache(key, own)
+            return own
         defaults = self._defaults[action]
-        return default_constraints(defaults, self._selectors.of(pod), pod.namespace) if defaults else ()
+        if not defaults:
+            return NONE
+        selector = self._selectors.of(pod)
+        if selector.empty:
+            return NONE
+        found: Spread | None = self._by_default.get((action, selector, pod.namespace))
+        if found is None:
+            found = default_spread(defaults, selector, pod.namespace, require_all=not self._system)
+            self._by_default.put((action, selector, pod.namespace), found)
+        return found
 
     # --- filter -------------------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: PodInfo, view: View) -> tuple[NodeNames | None, Status]:
         try:
-            constraints = self._constraints(pod, DO_NOT_SCHEDULE)
+            spread = self._spread(pod, DO_NOT_SCHEDULE)
         except SelectorError as error:
             text = f"get constraints from pod: obtaining pod's hard topology spread constraints: {error}"
             return None, Status(Code.ERROR, text)
-        if not constraints:
+        if not spread.constraints:
             return None, SKIP
-        state.write(PRE_FILTERED + self.name, hard_constraints(self._counters, pod, constraints, self._comparison))
+        state.write(PRE_FILTERED + self.name, hard_constraints(self._counters, pod, spread, self._comparison))
         return None, SUCCESS
 
     def filter(self, state: CycleState, pod: PodInfo, view: View) -> Any:
@@ -85,16 +97,13 @@ class PodTopologySpread:
 
     def pre_score(self, state: CycleState, pod: PodInfo, view: View) -> Status:
         try:
-            constraints = self._constraints(pod, SCHEDULE_ANYWAY)
+            spread = self._spread(pod, SCHEDULE_ANYWAY)
         except SelectorError as error:
             text = f"calculating preScoreState: obtaining pod's soft topology spread constraints: {error}"
             return Status(Code.ERROR, text)
-        if not constraints or not view.table.count:
+        if not spread.constraints or not view.table.count:
             return SKIP
-        require_all = bool(pod.pod.spec.topology_spread_constraints) or not self._system
-        soft = SoftConstraints(
-            self._counters, pod, constraints, view, require_all=require_all, comparison=self._comparison
-        )
+        soft = SoftConstraints(self._counters, pod, spread, view, comparison=self._comparison)
         state.write(PRE_SCORED + self.name, soft)
         return SUCCESS
 
@@ -123,7 +132,7 @@ class PodTopologySpread:
         own = changed.uid == pod.uid
         if not own and not changed.node_name and not changed.nominated_node_name:
             return QueueingHint.QUEUE_SKIP
-        constraints = self._constraints(pod, DO_NOT_SCHEDULE)
+        constraints = self._spread(pod, DO_NOT_SCHEDULE).constraints
         if old is None or new is None:
             return QueueingHint(any(each.selector.matches(changed.labels) for each in constraints))
         if own and old.tolerations != new.tolerations and any(each.honor_taints for each in constraints):
@@ -133,7 +142,7 @@ class PodTopologySpread:
         )
 
     def after_node_change(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
-        constraints = self._constraints(pod, DO_NOT_SCHEDULE)
+        constraints = self._spread(pod, DO_NOT_SCHEDULE).constraints
         before, after = _labels(old), _labels(new)
         had = all(each.key in before for each in constraints)
         has = all(each.key in after for each in constraints)

@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from skedge.framework.plugin import MAX_NODE_SCORE
-from skedge.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint, Constraints, Eligibility
-from skedge.snapshot.arith import Bools, Ints
+from skedge.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint, Spread
+from skedge.snapshot.arith import extremes, where
+from skedge.snapshot.by_domain import gathered
 from skedge.snapshot.counters import Counters
 from skedge.snapshot.pods import PodInfo
 from skedge.snapshot.views import Bare
@@ -22,22 +23,25 @@ IGNORED: Final = -1
 class SoftConstraints:
     """The constraints of one cycle with their weights, which depend on the feasible nodes."""
 
-    def __init__(
-        self,
-        counters: Counters,
-        pod: PodInfo,
-        constraints: Constraints,
-        view: Any,
-        *,
-        require_all: bool,
-        comparison: bool,
-    ) -> None:
+    __slots__ = (
+        "_constraints",
+        "_counters",
+        "_eligibilities",
+        "_ids",
+        "_ignored",
+        "_plain",
+        "_require_all",
+        "_scores",
+        "_view",
+        "_weights",
+    )
+
+    def __init__(self, counters: Counters, pod: PodInfo, spread: Spread, view: Any, *, comparison: bool) -> None:
         self._counters = counters
-        self._constraints = constraints
-        keys = [each.key for each in constraints]
-        self._eligibility = Eligibility(pod, keys if require_all else (), comparison)
-        self._require_all = require_all
-        self._plain = [counters.domains(key) for key in keys]
+        self._constraints = constraints = spread.constraints
+        self._eligibilities = spread.eligibilities(pod, comparison)
+        self._require_all = spread.require_all
+        self._plain = [counters.domains(key) for key in spread.keys]
         for domains in self._plain:
             domains.sync()
         self._scores: dict[int, Any] = {}
@@ -51,7 +55,7 @@ class SoftConstraints:
         """Turns to the rows of a view: which are left out for lack of a key (None: no row)."""
         self._view = view
         self._ids: dict[int, Any] = {}
-        self._ignored: Bools | None = None
+        self._ignored: Any = None
         for i, domains in enumerate(self._plain) if self._require_all else ():
             if domains.covered < view.table.count or isinstance(view, Bare):
                 lacks = self._domain_ids(i) < 0
@@ -66,11 +70,9 @@ class SoftConstraints:
     def _size(self, i: int, left: int) -> int:
         """In how many domains the `left` rows are; rows without the key are in that of the empty value."""
         domains, count = self._plain[i], self._counters.table.count
-        known = not isinstance(self._view, Bare)
-        if known and domains.count and (self._require_all or domains.covered == count):
-            present = domains.members[domains.members > 0]
-            if count - left < present.min():
-                return domains.count  # too few rows are missing for a domain to be
+        known = not isinstance(self._view, Bare) and (self._require_all or domains.covered == count)
+        if known and count - left < domains.fewest:
+            return domains.count  # too few rows are missing for a domain to be
         ids, values = self._domain_ids(i), domains.column.values
         if self._ignored is not None:
             ids = ids[~self._ignored]
@@ -84,72 +86,60 @@ class SoftConstraints:
         if view is not self._view:
             self._look_at(view)
         if len(self._constraints) == 1 and self._constraints[0].key != HOSTNAME and self._ignored is None:
-            return view.by_domain(self._plain[0].column, _rounded(self._by_domain(0, self._constraints[0])))
-        total: Any = None
+            return view.by_domain(self._plain[0].column, _rounded(self._by_domain(0)))
+        total: Any = 0.0
         for i, constraint in enumerate(self._constraints):
-            part = (self._of_host if constraint.key == HOSTNAME else self._of_domain)(i, constraint)
-            total = part if total is None else total + part
+            if constraint.key == HOSTNAME:
+                total = total + self._of_host(i, constraint)
+            else:
+                total = total + gathered(view.by_domain(self._plain[i].column, self._by_domain(i)))
         raw = _rounded(total)
-        if self._ignored is not None:
-            raw[self._ignored] = IGNORED
-        return raw
+        return raw if self._ignored is None else where(self._ignored, IGNORED, raw)
 
     def best_raw(self) -> int:
         """No node's raw score is below it, but for nodes that are left out for lack of a key."""
         count = self._counters.table.count
-        total: Any = None
+        total = 0.0
         for i, constraint in enumerate(self._constraints):
             if self._plain[i].covered < count:
-                part = 0.0
-            elif constraint.key == HOSTNAME:
-                counts = self._counters.pods((constraint.scope,), live=True).array()
-                fewest = int(counts[: self._counters.table.size].min())
-                part = fewest * self._weights[i] + (constraint.max_skew - 1.0)
+                continue
+            if constraint.key == HOSTNAME:
+                fewest = self._counters.pods((constraint.scope,), live=True).fewest
+                total += fewest * self._weights[i] + (constraint.max_skew - 1.0)
             else:
-                part = float(self._by_domain(i, constraint)[:-1].min())
-            total = part if total is None else total + part
+                total += extremes(self._by_domain(i)[:-1])[0]
         return int(total + 0.5)
 
     def _of_host(self, i: int, constraint: Constraint) -> Any:
         """Pods on the node itself, whatever the inclusion policies say."""
         bare = isinstance(self._view, Bare)
-        counts = self._view.full(0)
-        if not bare:
-            counts = self._view.pick(self._counters.pods((constraint.scope,), live=True).array())
+        counts = self._view.full(0) if bare else self._counters.pods((constraint.scope,), live=True).on(self._view)
         scores = counts * self._weights[i] + (constraint.max_skew - 1.0)
         if not bare and self._plain[i].covered == self._counters.table.count:
             return scores
-        return np.where(self._domain_ids(i) < 0, 0.0, scores)
+        return where(self._domain_ids(i) < 0, 0.0, scores)
 
-    def _of_domain(self, i: int, constraint: Constraint) -> Any:
-        return self._by_domain(i, constraint).take(self._domain_ids(i))
-
-    def _by_domain(self, i: int, constraint: Constraint) -> Any:
+    def _by_domain(self, i: int) -> Any:
         """Scores by domain; the last one for rows without the key."""
         found = self._scores.get(i)
         if found is None:
-            found = self._scores[i] = self._count_domains(i, constraint)
+            found = self._scores[i] = self._count_domains(i)
         return found
 
-    def _count_domains(self, i: int, constraint: Constraint) -> Any:
-        eligibility, column = self._eligibility, self._plain[i].column
+    def _count_domains(self, i: int) -> Any:
+        constraint, eligible = self._constraints[i], self._eligibilities[i]
         domains = self._counters.domains(
-            constraint.key,
-            rule=eligibility.rule(constraint),
-            fragment=eligibility.fragment(constraint),
-            empty_for_missing=not self._require_all,
+            constraint.key, rule=eligible.rule, fragment=eligible.fragment, empty_for_missing=not self._require_all
         )
-        sums = self._counters.pods((constraint.scope,), live=True).sums(domains).by_domain
-        scores = np.zeros(len(column.values) + 1)
-        scores[: len(sums)] = sums * self._weights[i] + (constraint.max_skew - 1.0)
-        scores[len(sums) : -1] = constraint.max_skew - 1.0
+        sums = self._counters.pods((constraint.scope,), live=True).sums(domains)
+        scores = sums.by_id * self._weights[i] + (constraint.max_skew - 1.0)
+        scores[-1] = 0.0
         return scores
 
 
-def _rounded(scores: Any) -> Ints:
+def _rounded(scores: Any) -> Any:
     """Half up, for nothing is negative here."""
-    rounded: Ints = (scores + 0.5).astype(np.int64)
-    return rounded
+    return int(scores + 0.5) if isinstance(scores, float) else (scores + 0.5).astype(np.int64)
 
 
 class SpreadNormalizer:
