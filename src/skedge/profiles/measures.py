@@ -7,14 +7,13 @@ plugin, for Score the feasible ones. Upstream: `framework/runtime/instrumented_p
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from skedge.framework.status import Code
-from skedge.telemetry.families import Counter, Histogram
+from skedge.telemetry.families import Counter, Histogram, Share
 from skedge.telemetry.hooks import SchedulerHooks
 
 if TYPE_CHECKING:
@@ -39,6 +38,9 @@ POST_BIND: Final = "PostBind"
 SUCCESS: Final = Code.SUCCESS.word
 EVERY: Final = 10
 """Of so many cycles one has its plugins timed, one by one; the reference draws lots with the same odds."""
+
+MANY_CYCLES: Final = 500
+"""After so many cycles what was timed is counted."""
 
 
 class Measures:
@@ -75,12 +77,22 @@ NOTHING: Final = Measures()
 
 
 class _Alike:
-    """Counters of the plugins with kept answers, for pods that are alike."""
+    """What the plugins with kept answers are counted by, for pods that are alike."""
 
-    __slots__ = ("filter", "pre_filter", "pre_score", "score")
+    __slots__ = ("filter", "filters", "pre_filter", "pre_score", "score")
 
-    def __init__(self, *lists: list[Counter]) -> None:
-        self.pre_filter, self.filter, self.pre_score, self.score = lists
+    def __init__(self, pre_filter: list[Counter], filters: list[Counter], *others: list[Counter]) -> None:
+        self.filters = filters
+        self.pre_filter, self.filter, self.pre_score, self.score = (
+            _shared(counters) for counters in (pre_filter, filters, *others)
+        )
+
+
+def _shared(counters: list[Counter]) -> Share:
+    share = Share()
+    for counter in counters:
+        counter.include(share)
+    return share
 
 
 class CountedMeasures(Measures):
@@ -90,7 +102,8 @@ class CountedMeasures(Measures):
         self._profile = profile
         self._hooks = hooks
         self.now = self._monotonic = monotonic  # type: ignore[method-assign]
-        self._succeeded: dict[str, Histogram] = {}
+        self._succeeded: dict[str, list[float]] = {}  # their `late`
+        self._histograms: list[Histogram] = []
 
         def counters(point: str, plugins: Iterable[Any]) -> dict[str, Counter]:
             return {p.name: hooks.plugin_evaluation_child(p.name, point, profile.name) for p in plugins}
@@ -114,6 +127,9 @@ class CountedMeasures(Measures):
         self._cycles += 1
         if self._cycles % EVERY:
             return profile
+        if not self._cycles % MANY_CYCLES:
+            for histogram in self._histograms:
+                histogram.settle()
         if self._timed is None:
             from skedge.profiles.timed import timed_profile  # which knows profiles, as these know measures
 
@@ -122,14 +138,15 @@ class CountedMeasures(Measures):
 
     def point(self, point: str, status: str, start: float) -> float:
         now = self._monotonic()
-        seconds = self._succeeded.get(point) if status == SUCCESS else None
-        if seconds is None:
-            seconds = self._hooks.extension_point_child(point, status, self._profile.name)
-            if status == SUCCESS:
-                self._succeeded[point] = seconds
-        passed = now - start
-        seconds.counts[bisect_left(seconds.bounds, passed)] += 1  # `observe`, ten times a pod
-        seconds.sum += passed
+        late = self._succeeded.get(point) if status == SUCCESS else None
+        if late is None:
+            histogram = self._hooks.extension_point_child(point, status, self._profile.name)
+            if status != SUCCESS:
+                histogram.observe(now - start)
+                return now
+            self._histograms.append(histogram)
+            late = self._succeeded[point] = histogram.late
+        late.append(now - start)
         return now
 
     # --- evaluations --------------------------------------------------------------------------------------------------
@@ -158,8 +175,7 @@ class CountedMeasures(Measures):
         """Every plugin was asked once and is counted, unless it had nothing to do with the pod."""
         rejected = search.diagnosis.pre_filter
         if rejected is None:
-            for counter in self._alike(search).pre_filter:
-                counter.value += 1
+            self._alike(search).pre_filter.value += 1
             skipped = search.skip_filter
             for plugin in search.asked.pre_filter:
                 if plugin.name not in skipped:
@@ -182,18 +198,26 @@ class CountedMeasures(Measures):
             for name, count in _reached(search.evaluated_codes(), every=every):
                 self._filter[name].inc(count)
         else:
-            standing = search.standing
-            alive = standing.exists
-            counters = zip(self._alike(search).filter, standing.filters, standing.stopped, strict=True)
-            for counter, (plugin, _), stopped in counters:
-                counter.value += search.alive if plugin.name in self._late and search.reached else alive
-                alive -= stopped
+            self._count_in_turn(search)
         if not every and (not asked or search.visited is not None):
             for plugin, count in search.reached:
                 self._filter[plugin.name].inc(count)
         if search.diagnosis.crowded is not None:
             self._count_crowded(search, *search.diagnosis.crowded)
         return now
+
+    def _count_in_turn(self, search: Search) -> None:
+        standing, alike = search.standing, self._alike(search)
+        alike.filter.value += standing.exists
+        if not search.reached and not any(standing.stopped):
+            return
+        gone = 0
+        for counter, (plugin, _), stopped in zip(alike.filters, standing.filters, standing.stopped, strict=True):
+            if search.reached and plugin.name in self._late:
+                counter.value += search.alive - standing.exists
+            elif gone:
+                counter.value -= gone
+            gone += stopped
 
     def _in_turn(self, search: Search) -> bool:
         """Whether counts follow from how many rows each plugin stopped: kept answers first, and late ones idle."""
@@ -228,8 +252,7 @@ class CountedMeasures(Measures):
                 alive = alive & (found == 0)
 
     def pre_scored(self, search: Search, start: float) -> float:
-        for counter in self._alike(search).pre_score:
-            counter.value += 1
+        self._alike(search).pre_score.value += 1
         skipped = search.skip_score
         for plugin in search.asked.pre_score:
             if plugin.name not in skipped:
@@ -238,8 +261,7 @@ class CountedMeasures(Measures):
 
     def scored(self, search: Search, start: float) -> float:
         nodes = len(search.rows)
-        for counter in self._alike(search).score:
-            counter.value += nodes
+        self._alike(search).score.value += nodes
         skipped = search.skip_score
         for enabled in search.asked.score:
             if enabled.plugin.name not in skipped:

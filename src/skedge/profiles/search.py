@@ -174,6 +174,7 @@ class Search:
                 continue
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 self.diagnosis.pre_filter = status.by(plugin.name)
+                self._ended_at(plugin)
                 return None
             if status.code is Code.UNSCHEDULABLE:
                 rejected = status.by(plugin.name)
@@ -185,12 +186,18 @@ class Search:
                 names = found if names is None else names & found
                 if not names:
                     self._conflict(narrowing)
+                    self._ended_at(plugin)
                     return None
         if rejected is not None:
             self.diagnosis.pre_filter = rejected
             return None
         self.diagnosis.narrowing = frozenset(narrowing)
         return names
+
+    def _ended_at(self, plugin: Any) -> None:
+        """PreFilter ended with this plugin: nobody came as far as those after it, so they were not spared either."""
+        order = [each.name for each in self.profile.pre_filter]
+        self.skip_filter -= self.asked.spared.intersection(order[order.index(plugin.name) + 1 :])
 
     def _conflict(self, narrowing: Sequence[str]) -> None:
         if len(narrowing) == 1:

@@ -1,13 +1,13 @@
 """Metric families: children that are plain Python numbers while counting, and samples of them at scrape time.
 
-Counting costs an addition or a bisection; names, label texts and cumulative buckets are worked out only when somebody
+Counting costs an addition; buckets, names, label texts and cumulative buckets are worked out only when somebody
 scrapes. One thread counts; `Registry.sample()` belongs to that thread too and is cheap, what it returns can be rendered
 (`exposition`) on any other. Upstream: `component-base/metrics`.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +28,9 @@ Readings: TypeAlias = float | Mapping[tuple[str, ...], float]
 
 UNEXPECTED: Final = "unexpected"
 """What a label value becomes that is not in the allow-list of its metric."""
+
+MANY: Final = 512
+"""So many observations wait at most to be counted."""
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
@@ -70,19 +73,39 @@ class MetricSpec:
         return (*map(go_float, self.buckets), "+Inf")
 
 
-class Counter:
-    """A number that grows."""
+class Share:
+    """A number that several counters have in common: added to once, and read by each of them."""
 
     __slots__ = ("value",)
 
     def __init__(self) -> None:
         self.value: float = 0
 
+
+class Counter:
+    """A number that grows: its own `value`, and the shares it has in others."""
+
+    __slots__ = ("_shares", "value")
+
+    def __init__(self) -> None:
+        self.value: float = 0
+        self._shares: tuple[Share, ...] = ()
+
     def inc(self, amount: float = 1) -> None:
         self.value += amount
 
+    def include(self, share: Share) -> None:
+        """Counts from now on what the share does."""
+        self._shares += (share,)
+
+    @property
+    def total(self) -> float:
+        return self.value + sum([share.value for share in self._shares])
+
     def reset(self) -> None:
         self.value = 0
+        for share in self._shares:
+            share.value = 0
 
 
 class Gauge(Counter):
@@ -98,27 +121,61 @@ class Gauge(Counter):
 
 
 class Histogram:
-    """Counts by bucket (`counts[i]`: above bound i-1, up to bound i; the last one: above all bounds) and their sum."""
+    """Counts by bucket (`counts[i]`: above bound i-1, up to bound i; the last one: above all bounds) and their sum.
 
-    __slots__ = ("bounds", "counts", "sum")
+    Observations wait in `late` until somebody reads, or until they are many: sorted they are counted much quicker than
+    one by one. Hot callers append to it, and call `settle` now and then.
+    """
+
+    __slots__ = ("_counts", "_sum", "bounds", "late")
 
     def __init__(self, bounds: tuple[float, ...] = ()) -> None:
         self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.sum = 0.0
+        self.late: list[float] = []
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    @property
+    def counts(self) -> list[int]:
+        self.settle()
+        return self._counts
+
+    @property
+    def sum(self) -> float:
+        self.settle()
+        return self._sum
 
     def observe(self, value: float) -> None:
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.sum += value
+        self.late.append(value)
+        if len(self.late) >= MANY:
+            self.settle()
 
     def observe_many(self, value: float, times: int) -> None:
         """`times` observations of the same value."""
-        self.counts[bisect_left(self.bounds, value)] += times
-        self.sum += value * times
+        self._counts[bisect_left(self.bounds, value)] += times
+        self._sum += value * times
+
+    def settle(self) -> None:
+        """Counts what is late."""
+        late = self.late
+        if not late:
+            return
+        self._sum += sum(late)
+        late.sort()
+        below = 0
+        for i, bound in enumerate(self.bounds):
+            if below == len(late):
+                break
+            up_to = bisect_right(late, bound, below)
+            self._counts[i] += up_to - below
+            below = up_to
+        self._counts[-1] += len(late) - below
+        late.clear()
 
     def reset(self) -> None:
-        self.counts = [0] * len(self.counts)
-        self.sum = 0.0
+        self.late.clear()
+        self._counts = [0] * len(self._counts)
+        self._sum = 0.0
 
 
 class Distribution(NamedTuple):
@@ -255,7 +312,7 @@ class Family(Generic[C]):
 def _value(child: Counter | Histogram) -> float | Distribution:
     if isinstance(child, Histogram):
         return Distribution(child.bounds, child.counts.copy(), child.sum)
-    return child.value
+    return child.total
 
 
 def _surviving(name: str, source: Callable[[], Iterable[FamilySample]]) -> list[FamilySample]:

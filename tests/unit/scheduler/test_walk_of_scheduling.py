@@ -101,7 +101,7 @@ async def test_a3_a4_all_nodes_of_a_small_cluster_and_a_sample_of_a_large_one(
         await h.settle()
         assert h.node_of("p")
         filters = metrics.counter("scheduler_plugin_evaluation_total").labels("NodeName", "Filter", "default-scheduler")
-        assert filters.value == seen
+        assert filters.total == seen
         sampler = h.scheduler.profiles["default-scheduler"].sampler
         assert (sampler.start if sampler is not None else 0) == seen % nodes
 

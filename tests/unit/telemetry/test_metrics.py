@@ -77,7 +77,7 @@ def replay(metrics: Metrics, name: str, kind: str, lines: list[str]) -> None:
             child.counts[bucket] = int(value) - before.get(key, 0)
             before[key] = int(value)
         elif series.endswith("_sum"):
-            child.sum = float(value)
+            child._sum = float(value)
 
 
 @pytest.mark.parametrize("name", sorted(compared()))
