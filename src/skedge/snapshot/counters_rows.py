@@ -7,6 +7,7 @@ DomainSums    a RowCounts summed over Domains; follows the journal of the one an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -253,7 +254,7 @@ class DomainSums:
     """`by_domain[id]`: the sum over the rows that count for a domain; 0 for ids without such rows, and once more at the
     end, where rows that count for no domain look."""
 
-    __slots__ = ("_counts", "_domains", "_extremes", "_position", "_version", "by_domain", "total")
+    __slots__ = ("_counts", "_domains", "_extremes", "_levels", "_position", "_version", "by_domain", "total")
 
     def __init__(self, counts: RowCounts, domains: Domains) -> None:
         self._counts = counts
@@ -261,6 +262,7 @@ class DomainSums:
         self._version = -1
         self._position = -1
         self._extremes: tuple[int, int] | None = None
+        self._levels: dict[int, int] | None = None  # sum -> how many domains have it; once extremes were asked for twice
         self.by_domain: Ints = np.zeros(1, np.int64)
         self.total = 0
 
@@ -279,12 +281,17 @@ class DomainSums:
         if changes is None:
             self._sum_up()
         elif changes:
-            ids, sums = domains.ids, self.by_domain
+            ids, sums, levels = domains.ids, self.by_domain, self._levels
             for row, delta in changes:
-                ident = ids[row]
+                ident = ids.item(row)
                 if ident >= 0:
-                    sums[ident] += delta
+                    before = sums.item(ident)
+                    sums[ident] = before + delta
                     self.total += delta
+                    if levels is not None:
+                        _move(levels, before, before + delta)
+            if levels is None and self._extremes is not None and len(sums) > _FEW:
+                self._levels = dict(Counter(self.present.tolist()))
             self._extremes = None
         self._version = domains.version
         self._position = counts.position()
@@ -293,7 +300,7 @@ class DomainSums:
         counts, ids = self._counts, self._domains.ids
         size = len(self._domains.members)
         few = counts.few
-        self._extremes = None
+        self._extremes = self._levels = None
         self.by_domain = np.zeros(size + 1, np.int64)
         if few is None:
             self.by_domain[:-1] = np.bincount(ids + 1, weights=counts.array(), minlength=size + 1)[1:]
@@ -323,5 +330,15 @@ class DomainSums:
     def extremes(self) -> tuple[int, int]:
         """The smallest and the largest sum of a domain that has rows; 0 where there is none."""
         if self._extremes is None:
-            self._extremes = extremes(self.present)
+            levels = self._levels
+            self._extremes = (min(levels), max(levels)) if levels else extremes(self.present)
         return self._extremes
+
+
+def _move(levels: dict[int, int], before: int, after: int) -> None:
+    levels[after] = levels.get(after, 0) + 1
+    left = levels[before] - 1
+    if left:
+        levels[before] = left
+    else:
+        del levels[before]
