@@ -15,6 +15,7 @@ import re
 import uuid
 from collections import OrderedDict, deque
 from collections.abc import Iterator
+from functools import lru_cache
 from types import TracebackType
 from typing import NamedTuple, Protocol
 from urllib.parse import quote
@@ -368,5 +369,6 @@ async def serves_events_v1(client: RestClient) -> bool:
     return True
 
 
+@lru_cache(1024)
 def _collection(namespace: str) -> str:
     return f"/apis/events.k8s.io/v1/namespaces/{quote(namespace, safe='')}/events"

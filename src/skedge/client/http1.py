@@ -7,10 +7,11 @@ does not do (streams, proxies) is left to that. Raises `OSError` from connecting
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -19,6 +20,33 @@ IDLE_SECONDS = 60.0
 """A connection that was not used for this long is not trusted to be alive."""
 _TCP_OPTIONS = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
 _MAX_HEAD = 1 << 16
+_FRAMING = re.compile(r"\r\n(connection|content-length|transfer-encoding):([^\r]*)", re.IGNORECASE)
+"""The headers that say where an answer ends, and whether another may follow on the connection."""
+
+
+class Headers(Mapping[str, str]):
+    """The headers of an answer, by name in lower case; taken apart when somebody looks, which hardly anybody does."""
+
+    __slots__ = ("_head", "_parsed")
+
+    def __init__(self, head: str = "") -> None:
+        self._head = head
+        self._parsed: dict[str, str] | None = None
+
+    def _by_name(self) -> dict[str, str]:
+        if self._parsed is None:
+            lines = (line.partition(":") for line in self._head.split("\r\n")[1:])
+            self._parsed = {name.lower(): value.strip() for name, _, value in lines}
+        return self._parsed
+
+    def __getitem__(self, name: str) -> str:
+        return self._by_name()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name())
+
+    def __len__(self) -> int:
+        return len(self._by_name())
 
 
 @dataclass(slots=True)
@@ -26,7 +54,7 @@ class Response:
     """A complete answer. Names of headers are in lower case."""
 
     status: int
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     body: bytes
 
 
@@ -68,7 +96,7 @@ class Connection(asyncio.Protocol):
         self._answer: asyncio.Future[Response] | None = None
         self._buffer = bytearray()
         self._status = 0
-        self._headers: dict[str, str] = {}
+        self._headers = Headers()
         self._length = -1  # of the body; -1 while the head is read, -2 chunked, -3 until the connection ends
         self._chunks: list[bytes] = []
 
@@ -90,11 +118,18 @@ class Connection(asyncio.Protocol):
         answer.set_exception(problem)
 
     def data_received(self, data: bytes) -> None:
-        self._buffer += data
         if self._answer is None:
             self.abort()  # nobody asked
             return
         try:
+            end = -1 if self._buffer or self._length != -1 else data.find(b"\r\n\r\n")
+            if end >= 0:  # most answers come in one piece
+                self._read_head(data[:end].decode("latin-1"))
+                data = data[end + 4 :]
+                if self._length == len(data):
+                    self._finish(data)
+                    return
+            self._buffer += data
             self._read()
         except (ValueError, IndexError) as error:
             self._fail(f"the answer is not HTTP: {error}")
@@ -145,25 +180,21 @@ class Connection(asyncio.Protocol):
             self._finish(body)
 
     def _read_head(self, head: str) -> None:
-        lines = head.split("\r\n")
-        version, _, rest = lines[0].partition(" ")
-        if not version.startswith("HTTP/1."):
-            raise ValueError(f"it begins with {version[:20]!r}")
-        self._status = status = int(rest[:3])
+        version, space, code = head[:8], head[8:9], head[9:12]
+        if not version.startswith("HTTP/1.") or space != " ":
+            raise ValueError(f"it begins with {head[:20]!r}")
+        self._status = status = int(code)
         if status < 200:
             return  # an interim answer: the real one follows
-        headers = {}
-        for line in lines[1:]:
-            name, _, value = line.partition(":")
-            headers[name.lower()] = value.strip()
-        self._headers = headers
-        connection = headers.get("connection", "").lower()
+        self._headers = Headers(head)
+        framing = {name.lower(): value.strip() for name, value in _FRAMING.findall(head)}
+        connection = framing.get("connection", "").lower()
         self.reusable = "close" not in connection and (version != "HTTP/1.0" or "keep-alive" in connection)
         if status in (204, 304):
             self._length = 0
-        elif "chunked" in headers.get("transfer-encoding", "").lower():
+        elif "chunked" in framing.get("transfer-encoding", "").lower():
             self._length = -2
-        elif (length := headers.get("content-length")) is not None:
+        elif (length := framing.get("content-length")) is not None:
             if not length.isdigit():
                 raise ValueError(f"its length is {length[:20]!r}")
             self._length = int(length)

@@ -106,7 +106,7 @@ def timed_profile(profile: Profile, record: Record, monotonic: Callable[[], floa
     timed = copy.copy(profile)
     for name in _LISTS:
         setattr(timed, name, tuple(map(stand_in, getattr(profile, name))))
-    every = Asked(*(tuple(map(stand_in, plugins)) for plugins in profile.cycle[:-1]))
+    every = Asked(*[tuple(map(stand_in, plugins)) for plugins in profile.cycle[:-1]])  # type: ignore[arg-type]
     timed.cycle = every
     timed.asked = lambda pod: every  # type: ignore[method-assign]  # that one has nothing to do is observed, too
     # What is kept is kept by the plugins themselves.

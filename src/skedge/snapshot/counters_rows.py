@@ -262,7 +262,9 @@ class DomainSums:
         self._version = -1
         self._position = -1
         self._extremes: tuple[int, int] | None = None
-        self._levels: dict[int, int] | None = None  # sum -> how many domains have it; once extremes were asked for twice
+        self._levels: dict[int, int] | None = (
+            None  # sum -> how many domains have it; once extremes were asked for twice
+        )
         self.by_domain: Ints = np.zeros(1, np.int64)
         self.total = 0
 

@@ -134,6 +134,7 @@ class Shape:
 
 
 _shapes = Shared(20_000)
+_encode = msgspec.json.Encoder().encode
 
 
 def shape_of(pod: Pod) -> Shape:
@@ -143,14 +144,7 @@ def shape_of(pod: Pod) -> Shape:
         return Shape(pod, True)
     if spec.init_containers or spec.overhead or spec.resources:
         return Shape(pod, False)
-    parts: list[Hashable] = []
-    for container in spec.containers or ():
-        resources = container.resources
-        requests, limits = (resources.requests, resources.limits) if resources is not None else (None, None)
-        parts.append(tuple(requests.items()) if requests else ())
-        parts.append(tuple(limits.items()) if limits else ())
-        parts.append(container.ports)
-    key = tuple(parts)
+    key = _encode([(each.resources, each.ports) for each in spec.containers or ()])
     found: Shape | None = _shapes.get(key)
     if found is None:
         found = Shape(pod, False)
@@ -159,7 +153,6 @@ def shape_of(pod: Pod) -> Shape:
 
 
 _terms = Shared(4096)
-_encode = msgspec.json.Encoder().encode
 
 
 def _terms_of(affinity: Affinity | None, namespace: str) -> PodTerms:

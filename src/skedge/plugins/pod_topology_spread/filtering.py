@@ -58,7 +58,7 @@ class HardConstraint:
         ids = view.pick(self._sums.domains.column.ids)
         delta = self._delta(view)
         own = self._sums.by_id[ids]
-        codes = (own + delta > self._limit + self._minima(own, delta)).astype(np.int64)
+        codes: Ints = (own + delta > self._limit + self._minima(own, delta)).astype(np.int64)
         codes[ids < 0] = MISSING
         return codes
 
