@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist worksteal
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help demo test test-full check format lint types contracts docs bench bench-full lock clean
@@ -25,10 +26,10 @@ demo: $(VENV)/.run ## embedded control plane, fake nodes, example workloads, the
 	$(BIN)/skedge demo
 
 test: $(VENV)/.dev ## the tests (at most 6 minutes on 2 cores)
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -m "not slow" $(SIDE_BY_SIDE)
 
 test-full: $(VENV)/.dev ## the tests and the slow tier
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q $(SIDE_BY_SIDE)
 
 check: $(VENV)/.dev format lint types contracts docs test ## everything a change must pass; stops at the first failure
 
