@@ -79,9 +79,12 @@ NOTHING: Final = Measures()
 class _Alike:
     """What the plugins with kept answers are counted by, for pods that are alike."""
 
-    __slots__ = ("filter", "filters", "pre_filter", "pre_score", "score")
+    __slots__ = ("filter", "filters", "late", "pre_filter", "pre_score", "score")
 
-    def __init__(self, pre_filter: list[Counter], filters: list[Counter], *others: list[Counter]) -> None:
+    def __init__(
+        self, late: list[int], pre_filter: list[Counter], filters: list[Counter], *others: list[Counter]
+    ) -> None:
+        self.late = late  # places of filters after those that are asked every cycle
         self.filters = filters
         self.pre_filter, self.filter, self.pre_score, self.score = (
             _shared(counters) for counters in (pre_filter, filters, *others)
@@ -165,6 +168,7 @@ class CountedMeasures(Measures):
     def _counters_of(self, standing: Standing) -> _Alike:
         profile, asked = self._profile, self._profile.kept_names - standing.state.skip_score
         return _Alike(
+            [place for place, (plugin, _) in enumerate(standing.filters) if plugin.name in self._late],
             [self._pre_filter[name] for name, (_, status) in standing.pre_filter.items() if not status.skip],
             [self._filter[plugin.name] for plugin, _ in standing.filters],
             [self._pre_score[plugin.name] for plugin in profile.pre_score if plugin.name in asked],
@@ -209,13 +213,14 @@ class CountedMeasures(Measures):
     def _count_in_turn(self, search: Search) -> None:
         standing, alike = search.standing, self._alike(search)
         alike.filter.value += standing.exists
-        if not search.reached and not any(standing.stopped):
+        if search.reached:
+            for place in alike.late:
+                alike.filters[place].value += search.alive - standing.exists
+        if not any(standing.stopped):
             return
         gone = 0
-        for counter, (plugin, _), stopped in zip(alike.filters, standing.filters, standing.stopped, strict=True):
-            if search.reached and plugin.name in self._late:
-                counter.value += search.alive - standing.exists
-            elif gone:
+        for place, (counter, stopped) in enumerate(zip(alike.filters, standing.stopped, strict=True)):
+            if not search.reached or place not in alike.late:
                 counter.value -= gone
             gone += stopped
 
@@ -223,12 +228,8 @@ class CountedMeasures(Measures):
         """Whether counts follow from how many rows each plugin stopped: kept answers first, and late ones idle."""
         if not search.reached:
             return True
-        standing = search.standing
-        idle = not any(
-            stopped and plugin.name in self._late
-            for (plugin, _), stopped in zip(standing.filters, standing.stopped, strict=True)
-        )
-        return self._kept_first and idle
+        stopped = search.standing.stopped
+        return self._kept_first and not any([stopped[place] for place in self._alike(search).late])
 
     def _count_crowded(self, search: Search, rows: Ints, codes: Sequence[Codes]) -> None:
         """Where pods are nominated all plugins run with them first, and a second time only where that went well."""

@@ -160,6 +160,7 @@ class Domains:
     """
 
     __slots__ = (
+        "_columns_built",
         "_empty",
         "_empty_for_missing",
         "_key",
@@ -184,6 +185,7 @@ class Domains:
         self._empty_for_missing = empty_for_missing
         self._empty = -1
         self._position = -1
+        self._columns_built = -1
         self.column: LabelColumn = table.label_column(key)
         self.ids: Ids = np.empty(0, np.int32)
         self.members: Ints = np.empty(0, np.int64)
@@ -203,13 +205,15 @@ class Domains:
 
     def sync(self) -> None:
         """Brings ids and members up to date with the table; `version` grows if they changed."""
-        table = self._table
-        column = table.label_column(self._key)
-        position = table.log.position
-        whole = column is not self.column or len(self.ids) != table.capacity
-        if self._position >= table.log.nodes_position and not whole:
+        table, log = self._table, self._table.log
+        position = log.position
+        fresh = table.columns_built == self._columns_built and len(self.ids) == table.capacity
+        if fresh and self._position >= log.nodes_position:
             self._position = position  # pods alone came and went
             return
+        column = table.label_column(self._key)
+        self._columns_built = table.columns_built
+        whole = column is not self.column or len(self.ids) != table.capacity
         if self._empty_for_missing and column.values.get("") != self._empty:
             whole = True
         rows = None if whole or self._position < 0 else table.log.since(self._position, self.READS)

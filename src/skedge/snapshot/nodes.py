@@ -86,6 +86,8 @@ class NodeTable:
         self.taint_ids = np.full(capacity, -1, np.int32)
         self.taint_sets: Interner[Taints] = Interner()
         self.labels: dict[str, LabelColumn] = {}
+        self.columns_built = 0
+        """How many label columns were ever built: one that is known is the current one while this stays."""
         self.images = ImageIndex()
         self.host_ports = PortIndex()
         self._divisors: dict[str, tuple[Any, Any]] = {}
@@ -160,6 +162,7 @@ class NodeTable:
             if len(self.labels) >= self.MAX_LABEL_COLUMNS:
                 del self.labels[next(iter(self.labels))]
             column = LabelColumn(key, self.capacity)
+            self.columns_built += 1
             for row, node in enumerate(self.nodes):
                 if node is not None and node.metadata.labels:
                     text = node.metadata.labels.get(key)

@@ -168,7 +168,19 @@ def _terms_of(affinity: Affinity | None, namespace: str) -> PodTerms:
 class PodInfo:
     """A pod to be placed: the decoded object and what is computed from it, once and only when asked for."""
 
-    __slots__ = ("_caches", "_shape", "key", "labels", "name", "namespace", "pod", "priority", "uid")
+    __slots__ = (
+        "_caches",
+        "_shape",
+        "_terms",
+        "_volumes",
+        "key",
+        "labels",
+        "name",
+        "namespace",
+        "pod",
+        "priority",
+        "uid",
+    )
 
     def __init__(self, pod: Pod) -> None:
         meta = pod.metadata
@@ -181,6 +193,8 @@ class PodInfo:
         self.priority = pod.spec.priority or 0
         self._caches: dict[str, Any] = {}
         self._shape: Shape | None = None
+        self._terms: PodTerms | None = None if pod.spec.affinity is not None else NO_TERMS
+        self._volumes: tuple[Volume, ...] | None = None if pod.spec.volumes else ()
 
     def cached(self, what: str) -> Any:
         """A value plugins keep with the pod (compiled terms, a fragment), or None."""
@@ -255,22 +269,17 @@ class PodInfo:
     @property
     def affinity_terms(self) -> PodTerms:
         """Compiled pod affinity and anti-affinity, shared by pods that have the same."""
-        if self.pod.spec.affinity is None:
-            return NO_TERMS
-        found: PodTerms | None = self._caches.get("affinity_terms")
+        found = self._terms
         if found is None:
-            found = self._caches["affinity_terms"] = _terms_of(self.affinity, self.namespace)
+            found = self._terms = _terms_of(self.affinity, self.namespace)
         return found
 
     @property
     def volumes(self) -> tuple[Volume, ...]:
         """The volumes that rules look at: not configMap, secret, emptyDir, hostPath, projected, ..."""
-        written = self.pod.spec.volumes
-        if not written:
-            return ()
-        found: tuple[Volume, ...] | None = self._caches.get("volumes")
+        found = self._volumes
         if found is None:
-            found = self._caches["volumes"] = tuple([volume for volume in written if _matters(volume)])
+            found = self._volumes = tuple([volume for volume in self.pod.spec.volumes or () if _matters(volume)])
         return found
 
     @property
