@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +12,7 @@ from skedge.framework.plugin import NodeNames
 from skedge.framework.state import CycleState
 from skedge.framework.status import SUCCESS, Status
 from skedge.snapshot.arith import Ints
-from skedge.snapshot.changes import Aspect
+from skedge.snapshot.changes import OF_PODS, Aspect
 from skedge.snapshot.nodes import NodeTable
 from skedge.snapshot.pods import PodInfo
 from skedge.snapshot.views import Row, Rows
@@ -38,8 +38,9 @@ def _zeros(number: int) -> Ints:
 class Kept:
     """One plugin's answers under one fragment. `answers[row]` is current once `sync` returned.
 
-    `totals` says what of the whole cluster they rest on besides the row; `generation` counts how often all were made.
-    `by_resources`: rows with the same resources have the same answer, so that it is worked out for one of them.
+    `generation` counts how often all were made. If the plugin has `totals` they say what of the whole cluster answers
+    rest on besides the row; `by_resources`: rows with the same resources have the same answer, which is worked out for
+    one of them.
     """
 
     __slots__ = (
@@ -58,26 +59,18 @@ class Kept:
         "users",
     )
 
-    def __init__(
-        self,
-        table: NodeTable,
-        rule: Rule,
-        reads: int,
-        state: CycleState,
-        pod: PodInfo,
-        totals: Totals | None = None,
-        by_resources: bool = False,
-    ) -> None:
+    def __init__(self, table: NodeTable, plugin: Any, state: CycleState, pod: PodInfo, what: str) -> None:
+        """`what`: the plugin's method that answers."""
         self._table = table
-        self._rule = rule
-        self.reads = reads | Aspect.NODE
+        self._rule: Rule = getattr(plugin, what)
+        self.reads: int = plugin.reads | Aspect.NODE
         self._state = state
         self._pod = pod
         self._position = -1
-        self._totals = totals
+        self._totals: Totals | None = getattr(plugin, "totals", None)
         self._known_totals: Hashable = None
         self._clean: bool | None = None
-        self._by_resources: dict[Hashable, int] | None = {} if by_resources else None
+        self._by_resources: dict[Hashable, int] | None = {} if getattr(plugin, "by_resources", False) else None
         self.generation = 0
         self.users = 0  # standings that rest on it
         self.answers: Ints = _zeros(0)
@@ -123,8 +116,11 @@ class Kept:
     def sync(self) -> None:
         """Brings the answers up to date. An error of the rule leaves them as they were, and passes."""
         table = self._table
-        position = table.log.position
-        if self._position == position:
+        position, before = table.log.position, self._position
+        if before == position:
+            return
+        if before >= table.log.nodes_position and not self.reads & OF_PODS and len(self.answers) == table.capacity:
+            self._position = position  # pods alone came and went
             return
         rows = None
         if self._position >= 0 and len(self.answers) == table.capacity:
@@ -177,34 +173,38 @@ class Prepared:
     All of it is the same for all pods with the fragment.
     """
 
-    __slots__ = ("_answers", "_plugin", "_pod", "_size", "_table", "pre_filter", "pre_score", "state")
+    __slots__ = ("_filter", "_new", "_score", "_size", "pre_filter", "pre_score", "state")
 
     def __init__(self, table: NodeTable, plugin: Any, pod: PodInfo, pre_filters: bool, pre_scores: bool) -> None:
-        self._table = table
-        self._plugin = plugin
-        self._pod = pod
-        self._answers: dict[str, Kept] = {}
         self._size = table.capacity * 8 * (hasattr(plugin, "filter") + hasattr(plugin, "score"))
-        self.state = CycleState()
+        self.state = state = CycleState()
         self.pre_filter: tuple[NodeNames | None, Status] = (None, SUCCESS)
         self.pre_score = SUCCESS
         if pre_filters:
-            self.pre_filter = plugin.pre_filter(self.state, pod, Rows(table))
+            self.pre_filter = plugin.pre_filter(state, pod, Rows(table))
         if pre_scores:
-            self.pre_score = plugin.pre_score(self.state, pod, Rows(table))
+            self.pre_score = plugin.pre_score(state, pod, Rows(table))
+        self._new = partial(Kept, table, plugin, state, pod)
+        self._filter: Kept | None = None
+        self._score: Kept | None = None
 
     @property
     def nbytes(self) -> int:
         """What the answers take, or will once they are made."""
-        return self._size + sum([kept.remembered_bytes for kept in self._answers.values()])
+        return self._size + sum([kept.remembered_bytes for kept in (self._filter, self._score) if kept is not None])
 
-    def answers(self, what: str) -> Kept:
-        """Those of `filter` or `score`."""
-        found = self._answers.get(what)
+    @property
+    def filter(self) -> Kept:
+        """Codes."""
+        found = self._filter
         if found is None:
-            plugin = self._plugin
-            totals, by_resources = getattr(plugin, "totals", None), getattr(plugin, "by_resources", False)
-            rule = getattr(plugin, what)
-            found = Kept(self._table, rule, plugin.reads, self.state, self._pod, totals, by_resources)
-            self._answers[what] = found
+            found = self._filter = self._new("filter")
+        return found
+
+    @property
+    def score(self) -> Kept:
+        """Raw scores."""
+        found = self._score
+        if found is None:
+            found = self._score = self._new("score")
         return found

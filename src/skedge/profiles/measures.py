@@ -229,7 +229,7 @@ class CountedMeasures(Measures):
         if not search.reached:
             return True
         stopped = search.standing.stopped
-        return self._kept_first and not any([stopped[place] for place in self._alike(search).late])
+        return self._kept_first and not any(stopped[place] for place in self._alike(search).late)
 
     def _count_crowded(self, search: Search, rows: Ints, codes: Sequence[Codes]) -> None:
         """Where pods are nominated all plugins run with them first, and a second time only where that went well."""

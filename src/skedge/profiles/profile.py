@@ -208,12 +208,14 @@ class Profile:
                 state.skip_score.add(plugin.name)
             elif not status.ok and error is None:
                 error = (plugin.name, status)
-        standing = Standing(self.table, state, pre_filter, error)
-        for plugin in self._kept_filter:
-            if plugin.name not in state.skip_filter:
-                standing.add_filter(plugin, prepared[plugin.name].answers("filter"))
-        for plugin, weight in self._kept_score if error is None else ():
-            if plugin.name not in state.skip_score:
-                kept = prepared[plugin.name].answers("score")
-                standing.add_score(Weighted(plugin.name, weight, kept, plugin.reads, plugin.normalizer))
-        return standing
+        filters = [
+            (plugin, prepared[plugin.name].filter)
+            for plugin in self._kept_filter
+            if plugin.name not in state.skip_filter
+        ]
+        scores = [
+            Weighted(plugin, weight, prepared[plugin.name].score)
+            for plugin, weight in (self._kept_score if error is None else ())
+            if plugin.name not in state.skip_score
+        ]
+        return Standing(self.table, state, pre_filter, error, filters, scores)

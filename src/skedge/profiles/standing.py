@@ -35,14 +35,13 @@ _NO_TOTALS: Final = np.zeros(0, np.int64)
 class Weighted:
     """One score plugin's part in the totals."""
 
-    __slots__ = ("bounds", "generation", "kept", "name", "normalizer", "reads", "weight")
+    __slots__ = ("bounds", "generation", "kept", "name", "normalizer", "weight")
 
-    def __init__(self, name: str, weight: int, kept: Kept, reads: int, normalizer: Normalizer | None) -> None:
-        self.name = name
+    def __init__(self, plugin: Any, weight: int, kept: Kept) -> None:
+        self.name: str = plugin.name
         self.weight = weight
         self.kept = kept
-        self.reads = reads | Aspect.NODE
-        self.normalizer = normalizer
+        self.normalizer: Normalizer | None = plugin.normalizer
         self.bounds: Any = None
         self.generation = 0  # of the kept answers that are in the totals
 
@@ -62,14 +61,25 @@ class Standing:
         state: CycleState,
         pre_filter: dict[str, tuple[NodeNames | None, Status]],
         pre_score_error: tuple[str, Status] | None,
+        filters: list[tuple[Any, Kept]],
+        scores: list[Weighted],
     ) -> None:
         self._table = table
         self.state = state
         self.pre_filter = pre_filter
         self.pre_score_error = pre_score_error
-        self.narrowed = any(names is not None or not (s.ok or s.skip) for names, s in pre_filter.values())
-        self.filters: list[tuple[Any, Kept]] = []
-        self.scores: list[Weighted] = []
+        self.narrowed = False
+        for names, status in pre_filter.values():
+            if names is not None or not (status.ok or status.skip):
+                self.narrowed = True
+        self.filters = filters
+        self.scores = scores
+        self._kept = [kept for _, kept in filters]
+        self._kept += [weighted.kept for weighted in scores]
+        self._reads: int = Aspect.NODE
+        for kept in self._kept:
+            kept.users += 1
+            self._reads |= kept.reads
         self.feasible: Bools = _NO_BOOLS
         self.count = 0  # feasible rows
         self.exists = 0
@@ -85,8 +95,6 @@ class Standing:
         self.invalid: set[int] = set()
         """Feasible rows with a score outside 0..100: an error once such a row is looked at."""
         self._position = -1
-        self._reads: int = Aspect.NODE
-        self._kept: list[Kept] = []
         self._readers: dict[int, _Readers] = {}
         self._rows: Ints | None = None  # of `feasible`, when somebody asked
         self._best: list[int] | Ints = []  # rows of the highest total; empty when not known
@@ -127,20 +135,6 @@ class Standing:
         if len(best) > _FEW:
             self._best = best
         return best
-
-    def add_filter(self, plugin: Any, kept: Kept) -> None:
-        self.filters.append((plugin, kept))
-        self._use(kept, plugin.reads)
-
-    def add_score(self, weighted: Weighted) -> None:
-        self.scores.append(weighted)
-        self._use(weighted.kept, weighted.reads)
-
-    def _use(self, kept: Kept, reads: int) -> None:
-        self._kept.append(kept)
-        self._readers.clear()
-        self._reads |= reads
-        kept.users += 1
 
     def sync(self) -> None:
         """Brings masks and totals up to date with the table."""
@@ -331,7 +325,7 @@ class Standing:
             answers = weighted.kept.answers
             if any(not normalizer.keeps(weighted.bounds, answers.item(row), added) for row, added in moved):
                 return True
-            if changed & weighted.reads:
+            if changed & weighted.kept.reads:
                 return True
         return False
 

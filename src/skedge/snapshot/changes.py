@@ -25,7 +25,8 @@ class Aspect:
     ALL: Final = 127
 
 
-_OF_NODES: Final = Aspect.ALL & ~(Aspect.RESOURCES | Aspect.PODS)
+OF_PODS: Final = Aspect.RESOURCES | Aspect.PODS
+_OF_NODES: Final = Aspect.ALL & ~OF_PODS
 BITS: Final = 7
 MASK: Final = (1 << BITS) - 1
 

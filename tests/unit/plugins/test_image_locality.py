@@ -95,7 +95,7 @@ def test_kept_answers_follow_the_counts_and_unrelated_changes_touch_one_row() ->
     rng = random.Random(3)
     table, plugin = cluster((300,), (300, 600), ())
     asking = pod(300, 600)
-    kept = Kept(table, plugin.score, plugin.reads, CycleState(), asking, plugin.totals)
+    kept = Kept(table, plugin, CycleState(), asking, "score")
     for i in range(200):
         name = f"n{rng.randrange(6)}"
         if rng.random() < 0.2:
