@@ -142,7 +142,8 @@ class PreScorePlugin(Protocol):
 class Normalizer(Protocol):
     """Turns raw scores into 0..100. What it does to one score depends on the others through `bounds` alone.
 
-    One that has `top(bounds)` makes 100 of that raw score and of no other, and is trusted to stay within 0..100.
+    One that has `top(bounds)` makes 100 of that raw score and of no other, and is trusted to stay within 0..100. One
+    that has `span(bounds)` tells the smallest and the largest raw score there is.
     """
 
     def bounds(self, scores: Any) -> Hashable:

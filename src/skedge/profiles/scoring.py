@@ -29,6 +29,8 @@ _MISSES: Final = 3
 _ASK_AGAIN: Final = 16
 """Where the best rows of the standing were not the best of all (of those drawn: so often in turn), that is tried again
 after so many pods."""
+_SPAN: Final = 256
+"""Raw scores that lie closer together are made scores of one by one, and looked up by rows."""
 
 
 def totals(search: Search, parts: dict[str, Ints] | None = None) -> Ints:
@@ -136,7 +138,13 @@ class _Part(NamedTuple):
 
     def of_rows(self) -> Ints:
         """What the feasible rows get."""
-        return self.raw.map(self.weighted).rows() if isinstance(self.raw, ByDomain) else self.weighted(self.raw)
+        if isinstance(self.raw, ByDomain):
+            return self.raw.map(self.weighted).rows()
+        lowest, highest = self.normalizer.span(self.bounds) if hasattr(self.normalizer, "span") else (0, _SPAN)
+        if highest - lowest >= _SPAN:
+            return self.weighted(self.raw)
+        found: Ints = self.weighted(np.arange(lowest, highest + 1)).take(self.raw - lowest)  # few raw scores there are
+        return found
 
     def at_top(self, raw: Ints) -> Bools:
         """Which of these raw scores become 100, the most there is."""

@@ -18,15 +18,10 @@ from skedge.snapshot.counters import Counters, Holders
 from skedge.snapshot.pods import PodInfo
 from skedge.snapshot.views import DeltaView
 
-AFFINITY: Final = UNRESOLVABLE | 1
+EXISTING_ANTI_AFFINITY: Final = 1
 ANTI_AFFINITY: Final = 2
-EXISTING_ANTI_AFFINITY: Final = 3
-
-_AFFINITY, _ANTI, _EXISTING = 1, 2, 4  # bits of the flags below
-_CODES: Final = np.array(
-    [0, AFFINITY, ANTI_AFFINITY, AFFINITY, EXISTING_ANTI_AFFINITY, AFFINITY, ANTI_AFFINITY, AFFINITY], np.int64
-)
-"""Flags -> the code of what the reference looks at first."""
+AFFINITY: Final = UNRESOLVABLE | 1
+"""Codes; the larger one is what the reference looks at first."""
 
 Deltas = defaultdict[str, Ints]
 
@@ -34,7 +29,7 @@ Deltas = defaultdict[str, Ints]
 class RequiredTerms:
     """What one pod's required terms and those that match it come to in each domain.
 
-    Filter looks up flags by domain, a table for each topology key.
+    Filter looks up codes by domain, a table for each topology key.
     """
 
     def __init__(self, counters: Counters, pod: PodInfo, matching: Sequence[Holders]) -> None:
@@ -57,7 +52,7 @@ class RequiredTerms:
                 self._affine.of(key).add(self._all)
         keys = dict.fromkeys((*self._affine.by_key, *self._anti.by_key, *self._existing.by_key))
         columns = counters.table.label_column
-        self._tables = [(columns(key), flags) for key in keys if (flags := self._flags(key)) is not None]
+        self._tables = [(columns(key), codes) for key in keys if (codes := self._by_domain(key)) is not None]
 
     @cached_property
     def _matches_itself(self) -> bool:
@@ -68,43 +63,41 @@ class RequiredTerms:
         """Whether nothing here can reject a node."""
         return self._all is None and not self._anti_counts and not self._existing.anything
 
-    def _flags(self, key: str) -> Any:
-        """What each domain of a key is rejected for, by id; None where no node is."""
-        flags: Any = None
-        affine = self._affine.by_key.get(key)
+    def _by_domain(self, key: str) -> Any:
+        """The code of each domain of a key, by id; None where no node is rejected."""
+        codes: Any = None
+        existing, anti, affine = (each.by_key.get(key) for each in (self._existing, self._anti, self._affine))
+        if existing is not None and existing.anything:
+            codes = (existing.by_domain > 0).astype(np.int64)  # EXISTING_ANTI_AFFINITY is 1
+        if anti is not None and anti.anything:
+            more = (anti.by_domain > 0) * np.int64(ANTI_AFFINITY)
+            codes = more if codes is None else np.maximum(codes, more, out=codes)
         if affine is not None:
+            lacking = affine.column.covered < self._counters.table.count
             for_first = not self._affine.anything and self._matches_itself  # the first pod of its kind may go anywhere
-            if not for_first and extremes(affine.by_domain[:-1])[0] <= 0:
-                flags = (affine.by_domain <= 0) * np.int8(_AFFINITY)
-            elif affine.column.covered < self._counters.table.count:
-                flags = np.zeros(len(affine.column.values) + 1, np.int8)
-            if flags is not None:
-                flags[-1] = _AFFINITY
-        for tallies, bit in ((self._anti, _ANTI), (self._existing, _EXISTING)):
-            tally = tallies.by_key.get(key)
-            if tally is not None and tally.anything:
-                more = (tally.by_domain > 0) * np.int8(bit)
-                flags = more if flags is None else flags | more
-        return flags
+            empty = not for_first and extremes(affine.by_domain[:-1])[0] <= 0
+            if codes is None and (lacking or empty):
+                codes = np.zeros(len(affine.by_domain), np.int64)
+            if empty:
+                codes[affine.by_domain <= 0] = AFFINITY
+            if codes is not None:
+                codes[-1] = AFFINITY
+        return codes
 
     def codes(self, view: Any) -> Any:
         """Codes of the rows of a view."""
         if isinstance(view, DeltaView):
             return self._codes_in_worlds(view)
-        if not self._tables:
-            return 0
-        if len(self._tables) == 1:
-            column, table = self._tables[0]
-            return gathered(view.by_domain(column, _CODES[table]))
-        flags = np.zeros(view.size, np.int8)
-        for column, table in self._tables:
-            flags |= gathered(view.by_domain(column, table))
-        return _CODES[flags]
+        found: Any = 0
+        for column, codes in self._tables:
+            more = gathered(view.by_domain(column, codes))
+            found = np.maximum(found, more) if isinstance(found, np.ndarray) or found else more
+        return found
 
     def _codes_in_worlds(self, view: DeltaView) -> Any:
         """Codes where each row's world has other pods on that row."""
         affine, anti, existing = self._deltas(view)
-        flags = np.zeros(view.size, np.int64)
+        codes = np.zeros(view.size, np.int64)
         keys = dict.fromkeys((*self._affine.by_key, *self._anti.by_key, *self._existing.by_key, *existing))
         counted = np.full(view.size, sum(int(t.by_domain.sum()) for t in self._affine.by_key.values()), np.int64)
         lacking = np.zeros(view.size, bool)  # a key of a required affinity term
@@ -117,12 +110,13 @@ class RequiredTerms:
                 failing |= ~has | (self._affine.get(key, ids) + affine <= 0)
                 counted += np.where(has, affine, 0)
             if key in self._anti.by_key:
-                flags[has & (self._anti.get(key, ids) + anti[key] > 0)] |= _ANTI
-            flags[has & (self._existing.get(key, ids) + existing[key] > 0)] |= _EXISTING
+                codes[has & (self._anti.get(key, ids) + anti[key] > 0)] = ANTI_AFFINITY
+            repelling = has & (self._existing.get(key, ids) + existing[key] > 0) & (codes == 0)
+            codes[repelling] = EXISTING_ANTI_AFFINITY
         if self._matches_itself:
             failing &= lacking | (counted != 0)
-        flags[failing] |= _AFFINITY
-        return _CODES[flags]
+        codes[failing] = AFFINITY
+        return codes
 
     @cached_property
     def _of_interest(self) -> Bools:

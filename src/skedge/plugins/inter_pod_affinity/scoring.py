@@ -64,5 +64,10 @@ class MinMaxNormalizer:
         """The raw score that becomes 100 where not all are equal."""
         return int(bounds[1])
 
+    def span(self, bounds: Any) -> tuple[int, int]:
+        """The smallest and the largest raw score."""
+        smallest, largest = bounds
+        return smallest, largest
+
     def keeps(self, bounds: Any, score: int, added: bool) -> bool:
         return False

@@ -167,5 +167,10 @@ class SpreadNormalizer:
         """The raw score that becomes 100."""
         return int(bounds[0])
 
+    def span(self, bounds: Any) -> tuple[int, int]:
+        """The smallest and the largest raw score."""
+        smallest, largest, ignoring = bounds
+        return (IGNORED if ignoring else smallest), largest
+
     def keeps(self, bounds: Any, score: int, added: bool) -> bool:
         return False
