@@ -270,11 +270,12 @@ def _check(counts: RowCounts, rows: Iterable[int], what: str) -> None:
     assert counts.total == int(fresh.sum()), f"total of {what}"
     for domains in list(counts._sums):
         sums = counts.sums(domains)
-        kept, known = sums.by_domain.copy(), sums.extremes
+        kept, known, positive = sums.by_domain.copy(), sums.extremes, sums.positive
         assert sums.total == int(kept.sum()), f"total of the sums of {what}"
         sums._sum_up()
         assert np.array_equal(kept, sums.by_domain[: len(kept)]), f"sums of {what}"
         assert known == sums.extremes, f"extremes of {what}"
+        assert np.array_equal(positive, sums.positive), f"what is positive of {what}"
 
 
 def _keys(terms: PodTerms) -> list[tuple[Kind, int, Term]]:

@@ -258,7 +258,17 @@ class DomainSums:
     """`by_domain[id]`: the sum over the rows that count for a domain; 0 for ids without such rows, and once more at the
     end, where rows that count for no domain look."""
 
-    __slots__ = ("_counts", "_domains", "_extremes", "_levels", "_position", "_version", "by_domain", "total")
+    __slots__ = (
+        "_counts",
+        "_domains",
+        "_extremes",
+        "_levels",
+        "_position",
+        "_positive",
+        "_version",
+        "by_domain",
+        "total",
+    )
 
     def __init__(self, counts: RowCounts, domains: Domains) -> None:
         self._counts = counts
@@ -269,12 +279,13 @@ class DomainSums:
         self._levels: dict[int, int] | None = (
             None  # sum -> how many domains have it; once extremes were asked for twice
         )
+        self._positive: Ints | None = None
         self.by_domain: Ints = np.zeros(1, np.int64)
         self.total = 0
 
     @property
     def nbytes(self) -> int:
-        return 400 + self.by_domain.nbytes
+        return 400 + 2 * self.by_domain.nbytes
 
     def drop(self) -> None:
         """Nobody asks for these sums any more."""
@@ -296,6 +307,8 @@ class DomainSums:
                     self.total += delta
                     if levels is not None:
                         _move(levels, before, before + delta)
+                    if self._positive is not None:
+                        self._positive[ident] = before + delta > 0
             if levels is None and self._extremes is not None and len(sums) > _FEW:
                 self._levels = dict(Counter(self.present.tolist()))
             self._extremes = None
@@ -306,7 +319,7 @@ class DomainSums:
         counts, ids = self._counts, self._domains.ids
         size = len(self._domains.members)
         few = counts.few
-        self._extremes = self._levels = None
+        self._extremes = self._levels = self._positive = None
         self.by_domain = np.zeros(size + 1, np.int64)
         if few is None:
             self.by_domain[:-1] = np.bincount(ids + 1, weights=counts.array(), minlength=size + 1)[1:]
@@ -325,6 +338,14 @@ class DomainSums:
         """`by_domain` for all ids that the label has now. Not to be written to."""
         missing = len(self._domains.column.values) + 1 - len(self.by_domain)
         return np.append(self.by_domain, np.zeros(missing, np.int64)) if missing else self.by_domain
+
+    @property
+    def positive(self) -> Ints:
+        """1 where `by_id` is above 0, else 0. Not to be written to."""
+        found = self._positive
+        if found is None or len(found) <= len(self._domains.column.values):
+            found = self._positive = (self.by_id > 0).astype(np.int64)
+        return found
 
     @property
     def present(self) -> Ints:

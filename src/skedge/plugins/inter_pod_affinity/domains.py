@@ -8,57 +8,76 @@ import numpy as np
 
 from skedge.snapshot.arith import Ints
 from skedge.snapshot.counters import Counters
-from skedge.snapshot.counters_rows import RowCounts
+from skedge.snapshot.counters_rows import DomainSums, RowCounts
 from skedge.snapshot.nodes import LabelColumn
 
 
 class Tally:
     """Numbers by domain of one topology key; the last one, always 0, is for rows without the key."""
 
-    __slots__ = ("_domains", "_numbers", "_owned", "anything", "column")
+    __slots__ = ("_by_domain", "_domains", "_few", "_sums", "anything", "column")
 
     def __init__(self, counters: Counters, key: str) -> None:
         self._domains = counters.domains(key)
         self.column: LabelColumn = counters.table.label_column(key)
-        self._numbers: Ints | None = None
-        self._owned = False  # whether nobody else has the numbers
+        self._sums: list[tuple[DomainSums, int]] = []
+        self._few: list[tuple[int, int]] = []  # (domain, number)
+        self._by_domain: Ints | None = None
         self.anything = False
         """Whether a counted pod was on a node with the key."""
-
-    @property
-    def by_domain(self) -> Ints:
-        """Not to be written to."""
-        if self._numbers is None:
-            return self._own()
-        return self._numbers
-
-    def _own(self) -> Ints:
-        if self._numbers is None:
-            self._numbers = np.zeros(len(self.column.values) + 1, np.int64)
-        elif not self._owned:
-            self._numbers = self._numbers.copy()
-        self._owned = True
-        return self._numbers
 
     def add(self, counts: RowCounts, factor: int = 1) -> None:
         """Adds a counter's sums, multiplied."""
         if not counts.total:
             return
         sums = counts.sums_or_few(self._domains)
-        if sums is None:
-            ids, numbers = self.column.ids, self._own()
-            for row, number in (counts.few or {}).items():
-                ident = ids.item(row)
-                if ident >= 0:
-                    numbers[ident] += number * factor
-                    self.anything = True
-        elif sums.total:
-            self.anything = True
-            if self._numbers is None:
-                self._numbers, self._owned = (sums.by_id, False) if factor == 1 else (sums.by_id * factor, True)
-            else:
-                numbers = self._own()
-                numbers += sums.by_id if factor == 1 else sums.by_id * factor
+        if sums is not None:
+            if sums.total:
+                self._sums.append((sums, factor))
+                self.anything = True
+            return
+        ids = self.column.ids
+        for row, number in (counts.few or {}).items():
+            ident = ids.item(row)
+            if ident >= 0:
+                self._few.append((ident, number * factor))
+                self.anything = True
+
+    @property
+    def by_domain(self) -> Ints:
+        """Not to be written to."""
+        found = self._by_domain
+        if found is None:
+            found = self._by_domain = self._added_up()
+        return found
+
+    def _added_up(self) -> Ints:
+        total: Ints | None = None
+        for sums, factor in self._sums:
+            more = sums.by_id if factor == 1 else sums.by_id * factor
+            total = more if total is None else total + more
+        if total is None:
+            total = np.zeros(len(self.column.values) + 1, np.int64)
+        elif self._few:
+            total = total.copy()
+        for ident, number in self._few:
+            total[ident] += number
+        return total
+
+    @property
+    def positive(self) -> Ints:
+        """Where `by_domain` is above 0, as numbers 0 and 1, if nothing that was added is below it. Not to be written
+        to."""
+        found: Ints | None = None
+        for sums, _ in self._sums:
+            found = sums.positive if found is None else np.maximum(found, sums.positive)
+        if found is None:
+            found = np.zeros(len(self.column.values) + 1, np.int64)
+        elif self._few:
+            found = found.copy()
+        for ident, _ in self._few:
+            found[ident] = 1
+        return found
 
 
 class Tallies:

@@ -68,15 +68,17 @@ class RequiredTerms:
         codes: Any = None
         existing, anti, affine = (each.by_key.get(key) for each in (self._existing, self._anti, self._affine))
         if existing is not None and existing.anything:
-            codes = (existing.by_domain > 0).astype(np.int64)  # EXISTING_ANTI_AFFINITY is 1
+            codes = existing.positive  # EXISTING_ANTI_AFFINITY is 1
         if anti is not None and anti.anything:
-            more = (anti.by_domain > 0) * np.int64(ANTI_AFFINITY)
-            codes = more if codes is None else np.maximum(codes, more, out=codes)
+            more = anti.positive * ANTI_AFFINITY
+            codes = more if codes is None else np.maximum(codes, more, out=more)
         if affine is not None:
             lacking = affine.column.covered < self._counters.table.count
             for_first = not self._affine.anything and self._matches_itself  # the first pod of its kind may go anywhere
             empty = not for_first and extremes(affine.by_domain[:-1])[0] <= 0
-            if codes is None and (lacking or empty):
+            if codes is not None:
+                codes = codes.copy()
+            elif lacking or empty:
                 codes = np.zeros(len(affine.by_domain), np.int64)
             if empty:
                 codes[affine.by_domain <= 0] = AFFINITY
