@@ -100,10 +100,16 @@ class Counters:
         self._holders: dict[tuple[Kind, int, Term], Holders] = {}
         self._holder_index: dict[Kind, SelectorIndex[Holders]] = {kind: SelectorIndex() for kind in Kind}
         self._names: dict[Scope, tuple[int, Names]] = {}
+        self._generation = 0
         for pods in table.pods:
             for pod in pods.values():
                 self._hold(pod, pod.row, 1)
         table.observers.append(self._pod_changed)
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """While it stays counts that were asked for are current and not given up, and as many held terms match."""
+        return self._generation, self._namespaces.version
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
@@ -197,10 +203,12 @@ class Counters:
         for key in _keys(pod.affinity_terms):
             holders = self._holders.get(key)
             if holders is None:
+                self._generation += 1
                 holders = self._holders[key] = Holders(self.table, self._sums, key)
                 self._holder_index[key[0]].add(holders, (holders.term.scope.selector,))
             holders.bump(row, sign)
             if not holders.total:
+                self._generation += 1
                 holders.drop_sums()
                 del self._holders[key]
                 self._holder_index[key[0]].remove(holders, (holders.term.scope.selector,))
@@ -224,6 +232,7 @@ class Counters:
         count.names = new
 
     def _forget(self, count: PodCount) -> None:
+        self._generation += 1
         self._count_index.remove(count, count.selectors)
         count.drop_sums()
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from skedge.plugins.inter_pod_affinity.concerns import Parts
 from skedge.snapshot.arith import Ints
 from skedge.snapshot.counters import Counters
 from skedge.snapshot.counters_rows import DomainSums, RowCounts
@@ -26,7 +27,7 @@ class Tally:
         self.anything = False
         """Whether a counted pod was on a node with the key."""
 
-    def add(self, counts: RowCounts, factor: int = 1) -> None:
+    def add(self, counts: RowCounts, factor: int) -> None:
         """Adds a counter's sums, multiplied."""
         if not counts.total:
             return
@@ -81,19 +82,17 @@ class Tally:
 
 
 class Tallies:
-    """A `Tally` for each key that is asked for."""
+    """What some counts come to, a `Tally` for each of their keys."""
 
-    __slots__ = ("_counters", "by_key")
+    __slots__ = ("by_key",)
 
-    def __init__(self, counters: Counters) -> None:
-        self._counters = counters
+    def __init__(self, counters: Counters, parts: Parts) -> None:
         self.by_key: dict[str, Tally] = {}
-
-    def of(self, key: str) -> Tally:
-        found = self.by_key.get(key)
-        if found is None:
-            found = self.by_key[key] = Tally(self._counters, key)
-        return found
+        for key, counts, factor in parts:
+            tally = self.by_key.get(key)
+            if tally is None:
+                tally = self.by_key[key] = Tally(counters, key)
+            tally.add(counts, factor)
 
     @property
     def anything(self) -> bool:

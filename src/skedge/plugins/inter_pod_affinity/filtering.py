@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
 from skedge.framework.plugin import UNRESOLVABLE
+from skedge.plugins.inter_pod_affinity.concerns import Concerns
 from skedge.plugins.inter_pod_affinity.domains import Tallies
-from skedge.snapshot.affinity_terms import PodTerms
 from skedge.snapshot.arith import Bools, Ints, extremes
 from skedge.snapshot.by_domain import gathered
-from skedge.snapshot.counters import Counters, Holders
+from skedge.snapshot.counters import Counters
 from skedge.snapshot.pods import PodInfo
 from skedge.snapshot.views import DeltaView
 
@@ -32,27 +31,19 @@ class RequiredTerms:
     Filter looks up codes by domain, a table for each topology key.
     """
 
-    def __init__(self, counters: Counters, pod: PodInfo, matching: Sequence[Holders]) -> None:
+    def __init__(self, counters: Counters, pod: PodInfo, concerns: Concerns) -> None:
         self._counters = counters
         self._pod = pod
-        terms: PodTerms = pod.affinity_terms
-        self._existing = Tallies(counters)
-        self._matching = matching
-        for holders in matching:
-            self._existing.of(holders.term.topology_key).add(holders)
-        self._anti = Tallies(counters)
-        self._anti_counts = [(term.topology_key, counters.pods((term.scope,))) for term in terms.anti]
-        for key, count in self._anti_counts:
-            self._anti.of(key).add(count)
-        self._affine = Tallies(counters)
-        self._all: Any = None
-        if terms.affinity:
-            self._all = counters.pods(tuple(term.scope for term in terms.affinity))
-            for key in dict.fromkeys(term.topology_key for term in terms.affinity):
-                self._affine.of(key).add(self._all)
-        keys = dict.fromkeys((*self._affine.by_key, *self._anti.by_key, *self._existing.by_key))
+        self._concerns = concerns
+        self._all = concerns.all
+        self._existing = Tallies(counters, concerns.existing)
+        self._anti = Tallies(counters, concerns.anti)
+        self._affine = Tallies(counters, concerns.affine)
         columns = counters.table.label_column
-        self._tables = [(columns(key), codes) for key in keys if (codes := self._by_domain(key)) is not None]
+        self._tables = [(columns(key), codes) for key in self._keys() if (codes := self._by_domain(key)) is not None]
+
+    def _keys(self) -> dict[str, Any]:
+        return {**self._affine.by_key, **self._anti.by_key, **self._existing.by_key}
 
     @cached_property
     def _matches_itself(self) -> bool:
@@ -61,7 +52,7 @@ class RequiredTerms:
     @property
     def idle(self) -> bool:
         """Whether nothing here can reject a node."""
-        return self._all is None and not self._anti_counts and not self._existing.anything
+        return self._all is None and not self._concerns.anti and not self._existing.anything
 
     def _by_domain(self, key: str) -> Any:
         """The code of each domain of a key, by id; None where no node is rejected."""
@@ -100,7 +91,7 @@ class RequiredTerms:
         """Codes where each row's world has other pods on that row."""
         affine, anti, existing = self._deltas(view)
         codes = np.zeros(view.size, np.int64)
-        keys = dict.fromkeys((*self._affine.by_key, *self._anti.by_key, *self._existing.by_key, *existing))
+        keys = dict.fromkeys((*self._keys(), *existing))
         counted = np.full(view.size, sum(int(t.by_domain.sum()) for t in self._affine.by_key.values()), np.int64)
         lacking = np.zeros(view.size, bool)  # a key of a required affinity term
         failing = np.zeros(view.size, bool)  # a required affinity term
@@ -124,9 +115,8 @@ class RequiredTerms:
     def _of_interest(self) -> Bools:
         """Rows with a pod that some term is about, or that holds one about this pod."""
         rows = np.zeros(self._counters.table.capacity, bool)
-        for counts in (*self._matching, *(count for _, count in self._anti_counts), self._all):
-            if counts is not None:
-                counts.mark(rows)
+        for _, counts, _ in (*self._concerns.existing, *self._concerns.anti, *self._concerns.affine):
+            counts.mark(rows)
         return rows
 
     def _deltas(self, view: DeltaView) -> tuple[Ints, Deltas, Deltas]:
@@ -140,7 +130,7 @@ class RequiredTerms:
         for position, sign, other in view.deltas(view.pick(self._of_interest)):
             if self._all is not None and self._all.has(other):
                 affine[position] += sign
-            for key, count in self._anti_counts:
+            for key, count, _ in self._concerns.anti:
                 if count.has(other):
                     anti[key][position] += sign
             for term in other.affinity_terms.anti:

@@ -13,8 +13,10 @@ from skedge.framework.plugin import Depends, NodeNames
 from skedge.framework.state import CycleState
 from skedge.framework.status import SKIP, SUCCESS, Code, Status
 from skedge.plugins.helpers.cycle import PRE_FILTERED, PRE_SCORED, pre_filtered, pre_scored
+from skedge.plugins.inter_pod_affinity.concerns import KnownConcerns
+from skedge.plugins.inter_pod_affinity.domains import Tallies
 from skedge.plugins.inter_pod_affinity.filtering import AFFINITY, ANTI_AFFINITY, RequiredTerms
-from skedge.plugins.inter_pod_affinity.scoring import MinMaxNormalizer, best_raw, preferences, raw_scores
+from skedge.plugins.inter_pod_affinity.scoring import MinMaxNormalizer, best_raw, raw_scores
 from skedge.snapshot.affinity_terms import NO_LABELS, Scope, Term
 from skedge.snapshot.counters import Counters, Kind
 from skedge.snapshot.pods import PodInfo
@@ -33,6 +35,7 @@ class InterPodAffinity:
     def __init__(self, args: Any, handle: Any) -> None:
         self._counters: Counters = handle.counters
         self._hard_weight: int = getattr(args, "hard_pod_affinity_weight", 1)
+        self._concerns = KnownConcerns(self._counters, self._hard_weight)
         self._ignore_existing: bool = getattr(args, "ignore_preferred_terms_of_existing_pods", False)
 
     # --- filter -------------------------------------------------------------------------------------------------------
@@ -41,10 +44,12 @@ class InterPodAffinity:
         counters, terms = self._counters, pod.affinity_terms
         if terms.error:
             return None, Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, f"parsing pod: {terms.error}")
-        matching = counters.matching(Kind.ANTI, pod.namespace, pod.labels) if counters.held(Kind.ANTI) else []
-        if not matching and not terms.affinity and not terms.anti:
+        if not terms.affinity and not terms.anti and not counters.held(Kind.ANTI):
             return None, SKIP
-        required = RequiredTerms(counters, pod, matching)
+        concerns = self._concerns.of(pod)
+        if not terms.affinity and not terms.anti and not concerns.existing:
+            return None, SKIP
+        required = RequiredTerms(counters, pod, concerns)
         if required.idle:
             return None, SKIP
         state.write(PRE_FILTERED + self.name, required)
@@ -70,7 +75,7 @@ class InterPodAffinity:
         counters, weight = self._counters, self._hard_weight
         if not (terms.preferred or counters.held(Kind.PREFERRED) or (weight > 0 and counters.held(Kind.AFFINITY))):
             return SKIP
-        worth = preferences(counters, pod, weight)
+        worth = Tallies(counters, self._concerns.of(pod).worth(pod))
         if not worth.anything:
             return SKIP
         state.write(PRE_SCORED + self.name, worth)

@@ -11,25 +11,6 @@ from skedge.framework.plugin import MAX_NODE_SCORE
 from skedge.plugins.inter_pod_affinity.domains import Tallies
 from skedge.snapshot.arith import extremes, truncate
 from skedge.snapshot.by_domain import gathered
-from skedge.snapshot.counters import Counters, Kind
-from skedge.snapshot.pods import PodInfo
-
-
-def preferences(counters: Counters, pod: PodInfo, hard_weight: int) -> Tallies:
-    """What each domain is worth to a pod: its own preferences, and those of pods that are there.
-
-    `hard_weight`: what a required affinity term of a pod that is there counts for.
-    """
-    worth = Tallies(counters)
-    for weight, term in pod.affinity_terms.preferred:
-        worth.of(term.topology_key).add(counters.pods((term.scope,)), weight)
-    if counters.held(Kind.PREFERRED):
-        for holders in counters.matching(Kind.PREFERRED, pod.namespace, pod.labels):
-            worth.of(holders.term.topology_key).add(holders, holders.weight)
-    if hard_weight > 0 and counters.held(Kind.AFFINITY):
-        for holders in counters.matching(Kind.AFFINITY, pod.namespace, pod.labels):
-            worth.of(holders.term.topology_key).add(holders, hard_weight)
-    return worth
 
 
 def raw_scores(worth: Tallies, view: Any) -> Any:

@@ -1,0 +1,78 @@
+"""Which counts the pod affinity of a pod looks at: of its own terms, and of terms of others that are about it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from skedge.snapshot.counters import Counters, Kind, PodCount
+from skedge.snapshot.counters_rows import RowCounts
+from skedge.snapshot.pods import PodInfo, Shared
+
+Parts = tuple[tuple[str, RowCounts, int], ...]
+"""(topology key, counts, what each counted pod is worth)"""
+
+_KEPT: Final = 256
+
+
+class Concerns:
+    """The same for all pods with these terms, labels and namespace, while the counters' `version` stays."""
+
+    __slots__ = ("_counters", "_hard_weight", "_worth", "affine", "all", "anti", "existing", "version")
+
+    def __init__(self, counters: Counters, pod: PodInfo, hard_weight: int) -> None:
+        terms = pod.affinity_terms
+        self._counters = counters
+        self._hard_weight = hard_weight
+        self._worth: Parts | None = None
+        matching = counters.matching(Kind.ANTI, pod.namespace, pod.labels) if counters.held(Kind.ANTI) else []
+        self.existing: Parts = tuple((holders.term.topology_key, holders, 1) for holders in matching)
+        """Pods that are there and hold a required anti-affinity term about the pod."""
+        self.anti: tuple[tuple[str, PodCount, int], ...] = tuple(
+            (term.topology_key, counters.pods((term.scope,)), 1) for term in terms.anti
+        )
+        self.all: PodCount | None = None
+        """Pods that all required affinity terms of the pod are about."""
+        self.affine: Parts = ()
+        if terms.affinity:
+            self.all = counters.pods(tuple(term.scope for term in terms.affinity))
+            keys = dict.fromkeys(term.topology_key for term in terms.affinity)
+            self.affine = tuple((key, self.all, 1) for key in keys)
+        self.version = counters.version  # after asking, which may have pushed other counts out
+
+    def worth(self, pod: PodInfo) -> Parts:
+        """What is worth something to the pod: its own preferences, and those of pods that are there about it.
+
+        A required affinity term of a pod that is there counts for the hard weight.
+        """
+        if self._worth is None:
+            counters, weight = self._counters, self._hard_weight
+            found: list[tuple[str, RowCounts, int]] = [
+                (term.topology_key, counters.pods((term.scope,)), preferred)
+                for preferred, term in pod.affinity_terms.preferred
+            ]
+            if counters.held(Kind.PREFERRED):
+                holding = counters.matching(Kind.PREFERRED, pod.namespace, pod.labels)
+                found += [(holders.term.topology_key, holders, holders.weight) for holders in holding]
+            if weight > 0 and counters.held(Kind.AFFINITY):
+                holding = counters.matching(Kind.AFFINITY, pod.namespace, pod.labels)
+                found += [(holders.term.topology_key, holders, weight) for holders in holding]
+            self._worth = tuple(found)
+        return self._worth
+
+
+class KnownConcerns:
+    """Concerns of pods that came lately."""
+
+    def __init__(self, counters: Counters, hard_weight: int) -> None:
+        self._counters = counters
+        self._hard_weight = hard_weight
+        self._known = Shared(_KEPT)
+
+    def of(self, pod: PodInfo) -> Concerns:
+        """Those of a pod, current."""
+        key: Any = (pod.namespace, pod.affinity_terms, tuple(pod.labels.items()))
+        found: Concerns | None = self._known.get(key)
+        if found is None or found.version != self._counters.version:
+            found = Concerns(self._counters, pod, self._hard_weight)
+            self._known.put(key, found)
+        return found
