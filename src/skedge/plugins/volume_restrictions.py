@@ -51,9 +51,8 @@ class Disk(NamedTuple):
         return self.monitors is None or other.monitors is None or bool(self.monitors & other.monitors)
 
 
-def disks_of(pod: AnyPod) -> Iterator[Disk]:
-    for volume in pod.volumes:
-        yield from _disks(volume)
+def disks_of(pod: AnyPod) -> list[Disk]:
+    return [disk for volume in pod.volumes if volume.persistent_volume_claim is None for disk in _disks(volume)]
 
 
 def _disks(volume: Volume) -> Iterator[Disk]:
@@ -179,7 +178,7 @@ class VolumeRestrictions:
             return QueueingHint.QUEUE_SKIP
         if not set(written_claims(pod)).isdisjoint(written_claims(old)):
             return QueueingHint.QUEUE
-        return QueueingHint(_any_conflict([*disks_of(pod)], disks_of(old)))
+        return QueueingHint(_any_conflict(disks_of(pod), disks_of(old)))
 
     def after_claim_addition(self, pod: PodInfo, old: Any, new: PersistentVolumeClaim) -> QueueingHint:
         return QueueingHint(pod.namespace == new.metadata.namespace and new.metadata.name in written_claims(pod))

@@ -25,6 +25,7 @@ class CsiNodes:
         self._table = handle.table
         self._store = handle.listers.csi_nodes
         self._position = -1
+        self._capacity = 0
         self._changed: set[str] = set()
         self._seen: dict[int, tuple[str, frozenset[str]]] = {}  # row -> its node, the plugins it has migrated
         self.limits: dict[str, Ints] = {}
@@ -46,8 +47,10 @@ class CsiNodes:
 
     def sync(self) -> None:
         table = self._table
-        if self._position == table.log.position and not self._changed:
+        if self._position >= table.log.nodes_position and not self._changed and self._capacity == table.capacity:
+            self._position = table.log.position  # pods alone came and went
             return
+        self._capacity = table.capacity
         rows = table.log.since(self._position, Aspect.NODE) if self._position >= 0 else None
         self._position = table.log.position
         for columns, absent in self._columns():
