@@ -20,8 +20,8 @@ IDLE_SECONDS = 60.0
 """A connection that was not used for this long is not trusted to be alive."""
 _TCP_OPTIONS = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
 _MAX_HEAD = 1 << 16
-_FRAMING = re.compile(r"\r\n(connection|content-length|transfer-encoding):([^\r]*)", re.IGNORECASE)
-"""The headers that say where an answer ends, and whether another may follow on the connection."""
+_FRAMING = re.compile(r"\r\n(connection|content-length|transfer-encoding):([^\r]*)")
+"""Of a head in lower case: the headers that say where an answer ends, and whether another may follow on the connection."""
 
 
 class Headers(Mapping[str, str]):
@@ -187,14 +187,15 @@ class Connection(asyncio.Protocol):
         if status < 200:
             return  # an interim answer: the real one follows
         self._headers = Headers(head)
-        framing = {name.lower(): value.strip() for name, value in _FRAMING.findall(head)}
-        connection = framing.get("connection", "").lower()
+        framing = dict(_FRAMING.findall(head.lower()))
+        connection = framing.get("connection", "")
         self.reusable = "close" not in connection and (version != "HTTP/1.0" or "keep-alive" in connection)
         if status in (204, 304):
             self._length = 0
-        elif "chunked" in framing.get("transfer-encoding", "").lower():
+        elif "chunked" in framing.get("transfer-encoding", ""):
             self._length = -2
         elif (length := framing.get("content-length")) is not None:
+            length = length.strip()
             if not length.isdigit():
                 raise ValueError(f"its length is {length[:20]!r}")
             self._length = int(length)
