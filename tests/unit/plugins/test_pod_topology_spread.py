@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
+from skedge.api.core import Toleration, TopologySpreadConstraint
 from skedge.config.gates import FeatureGates
 from skedge.config.plugin_args import PodTopologySpreadArgs, SpreadConstraint
 from skedge.framework.events import QueueingHint
@@ -16,8 +18,10 @@ from skedge.framework.plugin import UNRESOLVABLE
 from skedge.framework.state import CycleState
 from skedge.framework.status import Code
 from skedge.plugins.helpers.spread import DefaultSelectors
+from skedge.plugins.pod_topology_spread.constraints import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, own_spread
 from skedge.plugins.pod_topology_spread.plugin import REASON, REASON_MISSING, PodTopologySpread
 from skedge.plugins.pod_topology_spread.scoring import SpreadNormalizer
+from skedge.snapshot.pods import PodInfo
 from skedge.snapshot.views import Rows
 from skedge.testing.builders import PodBuilder, make_node, make_pod
 from skedge.testing.cases import Cluster
@@ -33,6 +37,49 @@ ZONED: Nodes = {
     "x": {"zone": "2", "node": "x"},
     "y": {"zone": "2", "node": "y"},
 }
+
+
+def constrained(name: str, *, release: str = "1", honors: bool = False, action: str = "DoNotSchedule") -> PodInfo:
+    spec = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": action,
+        "labelSelector": {"matchLabels": FOO},
+        "matchLabelKeys": ["release"],
+        "nodeTaintsPolicy": "Honor" if honors else "Ignore",
+    }
+    built = make_pod(name).label(release=release, **FOO).obj()
+    constraint = msgspec.convert(spec, TopologySpreadConstraint)
+    return PodInfo(
+        msgspec.structs.replace(
+            built, spec=msgspec.structs.replace(built.spec, topology_spread_constraints=(constraint,))
+        )
+    )
+
+
+def test_constraints_are_compiled_once_for_pods_with_the_same_text() -> None:
+    first = own_spread(constrained("p"), DO_NOT_SCHEDULE)
+    assert own_spread(constrained("q"), DO_NOT_SCHEDULE) is first
+    assert own_spread(constrained("q"), SCHEDULE_ANYWAY).constraints == ()
+    other = own_spread(constrained("r", release="2"), DO_NOT_SCHEDULE)
+    selectors = [each.constraints[0].selector for each in (first, other)]
+    assert [selector.matches({"foo": "", "release": "2"}) for selector in selectors] == [False, True]
+
+
+def test_eligibility_is_told_apart_by_what_a_constraint_honors() -> None:
+    plain, tolerant = constrained("p", honors=True), constrained("q", honors=True)
+    tolerant = PodInfo(
+        msgspec.structs.replace(
+            tolerant.pod,
+            spec=msgspec.structs.replace(tolerant.pod.spec, tolerations=(Toleration(key="k", operator="Exists"),)),
+        )
+    )
+    spread = own_spread(plain, DO_NOT_SCHEDULE)
+    (one,), (two,) = spread.eligibilities(plain, False), spread.eligibilities(tolerant, False)
+    assert one.fragment != two.fragment
+    assert spread.eligibilities(plain, False)[0] is one
+    indifferent = own_spread(constrained("p"), DO_NOT_SCHEDULE)
+    assert indifferent.eligibilities(plain, False) is indifferent.eligibilities(tolerant, True)
 
 
 def cluster_of(nodes: Nodes, pods: Sequence[PodBuilder]) -> Cluster:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skedge.api.core import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from skedge.api.core import Affinity, Namespace, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from skedge.api.labels import EVERYTHING, NOTHING, Requirement, Selector, from_set
 from skedge.api.meta import LabelSelector, LabelSelectorRequirement
 from skedge.cache.cache import Cache
@@ -19,6 +22,8 @@ from skedge.snapshot.counters_index import SelectorIndex, anchor
 from skedge.snapshot.counters_recent import Recent
 from skedge.snapshot.counters_rows import RowCounts
 from skedge.snapshot.nodes import NodeTable
+from skedge.snapshot.pods import PlacedPod
+from skedge.snapshot.views import Row
 from skedge.testing.builders import make_node, make_pod
 from skedge.testing.cases import Cluster
 from twins.growing import KEYS, NAMESPACES, Growing
@@ -103,6 +108,82 @@ def test_many_rows_many_changes() -> None:
         cache.remove_pod(pod)
     assert count.sums(domains).total == 1400
     counters.validate()
+
+
+def test_extremes_and_what_is_positive_of_many_domains() -> None:
+    """Kept change by change where there are more domains than are looked at one by one."""
+    cache, counters, _ = a_cluster()
+    count = counters.pods((scope_in("default", from_set({"app": "a"})),))
+    for i in range(100):
+        cache.add_node(make_node(f"n{i}").labels({ZONE: f"z{i}"}).obj())
+    domains, rng = counters.domains(ZONE), random.Random(4)
+    pods = [make_pod(f"p{i}").label(app="a").node(f"n{rng.randrange(100)}").placed() for i in range(400)]
+    there: list[PlacedPod] = []
+    for pod in pods:
+        cache.add_pod(pod)
+        there.append(pod)
+        if rng.random() < 0.3:
+            cache.remove_pod(there.pop(rng.randrange(len(there))))
+        sums = count.sums(domains)
+        numbers = sums.by_domain[:-1].tolist()
+        assert sums.extremes == (min(numbers), max(numbers))
+        assert sums.positive.tolist() == [int(number > 0) for number in sums.by_id.tolist()]
+        assert count.fewest == min(count.array()[: cache.table.size].tolist())
+        row = rng.randrange(100)
+        assert count.on(Row(cache.table, row)) == count.array()[row]
+    cache.add_node(make_node("n0").labels({ZONE: "new"}).obj())
+    assert (len(count.sums(domains).by_id), len(count.sums(domains).positive)) == (len(domains.column.values) + 1,) * 2
+    counters.validate()
+
+
+def test_a_column_that_was_built_anew_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many label keys push a column out; when it is built again ids may mean other values."""
+    monkeypatch.setattr(NodeTable, "MAX_LABEL_COLUMNS", 2)
+    cache, counters, _ = a_cluster()
+    count = counters.pods((scope_in("default", from_set({"app": "a"})),))
+    for i, zone in enumerate(("z1", "z0", "z1")):
+        cache.add_node(make_node(f"n{i}").labels({ZONE: zone, "a": "x", "b": "y"}).obj())
+        cache.add_pod(make_pod(f"p{i}").label(app="a").node(f"n{i}").placed())
+    domains = counters.domains(ZONE)
+    assert count.sums(domains).total == 3
+    cache.remove_pod(next(iter(cache.table.pods[0].values())))
+    cache.remove_node(make_node("n0").obj())
+    cache.add_node(make_node("n3").labels({ZONE: "z2"}).obj())
+    for key in ("a", "b"):
+        cache.table.label_column(key)
+    column = cache.table.label_column(ZONE)
+    sums = count.sums(domains)
+    assert domains.column is column
+    assert {column.values.values[i]: n for i, n in enumerate(sums.by_domain.tolist()) if n} == {"z0": 1, "z1": 1}
+    counters.validate()
+
+
+def test_counts_that_were_given_up_or_terms_that_came_and_went_make_a_new_version() -> None:
+    cache, counters, listers = a_cluster()
+    cache.add_node(make_node("n").obj())
+    versions = [counters.version]
+
+    def moved() -> bool:
+        versions.append(counters.version)
+        return versions[-1] != versions[-2]
+
+    counters.pods((scope_in("default", from_set({"app": "a"})),))
+    plain = make_pod("plain").label(app="a").node("n").placed()
+    cache.add_pod(plain)
+    assert not moved()
+    holder = make_pod("holder").pod_affinity(ZONE, {"app": "a"}, anti=True).node("n").placed()
+    cache.add_pod(holder)
+    assert moved()
+    cache.add_pod(make_pod("another").pod_affinity(ZONE, {"app": "a"}, anti=True).node("n").placed())
+    assert not moved()
+    cache.remove_pod(holder)
+    assert not moved()
+    cache.remove_pod(next(pod for pod in cache.table.pods[0].values() if pod.name == "another"))
+    assert moved()
+    listers.namespaces.set(msgspec.convert({"metadata": {"name": "new"}}, Namespace))
+    assert moved()
+    counters._forget(counters._counts.values()[0])
+    assert moved()
 
 
 def test_an_id_with_a_new_meaning() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import random
+from bisect import bisect_left
+
 import pytest
 
 from skedge.telemetry.exposition import render_text
 from skedge.telemetry.families import (
+    MANY,
     Counter,
     Distribution,
     Family,
@@ -14,6 +18,7 @@ from skedge.telemetry.families import (
     Histogram,
     MetricSpec,
     Registry,
+    Share,
     exponential,
 )
 
@@ -44,6 +49,39 @@ def test_many_equal_observations() -> None:
         once.observe(0.5)
     many.observe_many(0.5, 3)
     assert (once.counts, once.sum) == (many.counts, many.sum)
+
+
+def test_observations_that_wait_are_counted_as_one_by_one() -> None:
+    rng = random.Random(1)
+    bounds = exponential(0.001, 2, 8)
+    histogram, plain = Histogram(bounds), [0] * (len(bounds) + 1)
+    seen: list[float] = []
+    for _ in range(2 * MANY + 100):
+        value = rng.choice([rng.random() * 0.3, *bounds, 0.0])
+        seen.append(value)
+        plain[bisect_left(bounds, value)] += 1
+        histogram.observe(value)
+        assert len(histogram.late) < MANY
+    assert histogram.counts == plain
+    assert histogram.sum == pytest.approx(sum(seen))
+    assert not histogram.late
+    histogram.observe(0.1)
+    histogram.reset()
+    assert (sum(histogram.counts), histogram.sum) == (0, 0.0)
+
+
+def test_a_share_is_read_by_all_counters_that_include_it() -> None:
+    family = Family(MetricSpec("m_total", "counter", "M.", ("x",)), Counter)
+    share = Share()
+    for x in "ab":
+        family.labels(x).include(share)
+    share.value += 5
+    family.labels("a").inc(2)
+    assert [sample.value for sample in family.sample().samples] == [7, 5]
+    family.reset()
+    assert [sample.value for sample in family.sample().samples] == [0, 0]
+    share.value += 1
+    assert family.labels("b").total == 1
 
 
 def test_a_family_without_labels_shows_zero_from_the_start_and_one_with_labels_nothing() -> None:
