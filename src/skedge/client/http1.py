@@ -21,7 +21,7 @@ IDLE_SECONDS = 60.0
 _TCP_OPTIONS = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
 _MAX_HEAD = 1 << 16
 _FRAMING = re.compile(r"\r\n(connection|content-length|transfer-encoding):([^\r]*)")
-"""Of a head in lower case: the headers that say where an answer ends, and whether another may follow on the connection."""
+"""In lower case: the headers that say where an answer ends, and whether another may follow on the connection."""
 
 
 class Headers(Mapping[str, str]):

@@ -261,7 +261,7 @@ class CountedMeasures(Measures):
         return self.point(PRE_SCORE, SUCCESS, start)
 
     def scored(self, search: Search, start: float) -> float:
-        nodes = len(search.rows)
+        nodes = search.count
         self._alike(search).score.value += nodes
         skipped = search.skip_score
         for enabled in search.asked.score:

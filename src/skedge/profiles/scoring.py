@@ -18,7 +18,7 @@ from skedge.profiles.kept import Kept
 from skedge.profiles.standing import Standing
 from skedge.snapshot.arith import Bools, Ints, for_each
 from skedge.snapshot.by_domain import ByDomain, gathered
-from skedge.snapshot.views import Bare, Row, Rows
+from skedge.snapshot.views import Bare, Later, Row, Rows
 
 if TYPE_CHECKING:
     from skedge.profiles.search import Search
@@ -39,7 +39,7 @@ def totals(search: Search, parts: dict[str, Ints] | None = None) -> Ints:
     Raises CycleError, and PluginError where a plugin cannot answer.
     """
     if not search.profile.score:
-        return np.ones(len(search.rows), np.int64)
+        return np.ones(search.count, np.int64)
     view, start = _pre_scored(search)
     return _totals(search, view, start, parts)
 
@@ -104,12 +104,12 @@ def _best(search: Search, view: Any, start: float) -> Sequence[int] | Ints:
         if not parts:
             return standing.best()
         standing.asked += 1
-        if search.rows is standing.rows and (standing.unbeaten or not standing.asked % _ASK_AGAIN):
+        if search.as_kept and (standing.unbeaten or not standing.asked % _ASK_AGAIN):
             found = _unbeaten(search, parts)
             standing.unbeaten = bool(len(found))
             if standing.unbeaten:
                 return found
-        total = standing.totals[: len(search.rows)] if _are_all(search) else standing.totals.take(search.rows)
+        total = standing.totals[: search.count] if _are_all(search) else standing.totals.take(search.rows)
         for part in parts:
             total = total + part.of_rows()
     else:
@@ -120,7 +120,7 @@ def _best(search: Search, view: Any, start: float) -> Sequence[int] | Ints:
 
 def _are_all(search: Search) -> bool:
     """Whether the feasible rows are all rows of the table, in order, so that a row is its own place among them."""
-    return search.rows is search.standing.rows and len(search.rows) == search.table.size
+    return search.as_kept and search.count == search.table.size
 
 
 class _Part(NamedTuple):
@@ -146,6 +146,13 @@ class _Part(NamedTuple):
         found: Ints = self.weighted(np.arange(lowest, highest + 1)).take(self.raw - lowest)  # few raw scores there are
         return found
 
+    def differs(self, occurring: Ints) -> bool:
+        """Whether these raw scores, all there are, are not all the same."""
+        if hasattr(self.normalizer, "span"):
+            lowest, highest = self.normalizer.span(self.bounds)
+            return bool(lowest != highest)
+        return bool(occurring[0] != occurring[-1] or (occurring != occurring[0]).any())
+
     def at_top(self, raw: Ints) -> Bools:
         """Which of these raw scores become 100, the most there is."""
         if hasattr(self.normalizer, "top"):
@@ -164,13 +171,13 @@ def _parts(search: Search, view: Any) -> list[_Part]:
         if isinstance(raw, int) and hasattr(normalizer, "top"):
             continue  # the same for every row, and in range
         if not isinstance(raw, ByDomain):
-            raw = for_each(raw, len(search.rows))
+            raw = for_each(raw, search.count)
         occurring = raw.present if isinstance(raw, ByDomain) else raw
         bounds = None if normalizer is None else normalizer.bounds(occurring)
         part = _Part(normalizer, weight, raw, bounds)
         if not hasattr(normalizer, "top"):
             _checked(plugin.name, part.weighted(occurring) // weight)
-        if occurring[0] != occurring[-1] or not (occurring == occurring[0]).all():
+        if part.differs(occurring):
             found.append(part)
     return found
 
@@ -189,8 +196,11 @@ def _unbeaten(search: Search, parts: Sequence[_Part]) -> Sequence[int] | Ints:
 
 def _pre_scored(search: Search) -> tuple[Any, float]:
     """Runs PreScore; the view that Score sees, and the time."""
-    rows = None if _are_all(search) else search.rows
-    view: Any = Bare(search.table, search.rows) if search.bare else Rows(search.table, rows)
+    view: Any
+    if search.bare:
+        view = Bare(search.table, search.rows)
+    else:
+        view = Rows(search.table) if _are_all(search) else Later(search.table, search.count, lambda: search.rows)
     measures = search.profile.measures
     start = measures.now()
     _pre_score(search, view)
@@ -234,13 +244,13 @@ def _pre_score(search: Search, view: Any) -> None:
 
 def _same_bounds(search: Search) -> bool:
     """Whether the standing's totals hold for these rows, though they are fewer: no normaliser sees a difference."""
-    standing, rows = search.standing, search.rows
-    if not search.among_kept or standing.invalid or not len(rows):
+    standing = search.standing
+    if not search.among_kept or standing.invalid or not search.count:
         return False
     return all(
         weighted.normalizer is None
         or weighted.kept.clean
-        or weighted.normalizer.bounds(weighted.kept.answers.take(rows)) == weighted.bounds
+        or weighted.normalizer.bounds(weighted.kept.answers.take(search.rows)) == weighted.bounds
         for weighted in standing.scores
     )
 

@@ -6,28 +6,21 @@ Upstream: `schedule_one.go` (schedulePod, findNodesThatFitPod, prioritizeNodes),
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from skedge.framework.plugin import (
-    HalvedPostFilter,
-    NodeNames,
-    Nominator,
-    PostFilterResult,
-)
+from skedge.framework.plugin import NodeNames, Nominator, PostFilterResult
 from skedge.framework.state import CycleState
 from skedge.framework.status import SKIP, Code, PluginError, Status
-from skedge.profiles import scoring
+from skedge.profiles import post_filter, scoring
 from skedge.profiles.diagnosis import NO_ROWS, Codes, Diagnosis
 from skedge.profiles.diagnosis import CycleError as CycleError
-from skedge.profiles.measures import POST_FILTER
 from skedge.profiles.profile import Profile
 from skedge.profiles.sampling import Sampler, nodes_to_find
 from skedge.profiles.standing import Standing
-from skedge.profiles.trials import Trials
 from skedge.snapshot.arith import Bools, Ints, for_each
 from skedge.snapshot.crowd import NOBODY, Crowd, Promised
 from skedge.snapshot.nodes import NodeTable
@@ -61,7 +54,8 @@ class Search:
         total = self.table.count if within is None else len(within)
         self.diagnosis = Diagnosis(self.table, self.state, pod, total)
         self.diagnosis.every = profile.run_all_filters
-        self.rows: Ints = NO_ROWS
+        self.count = 0  # feasible rows
+        self._rows: Ints | None = NO_ROWS  # None: those of the mask, not listed yet
         self.asked = profile.asked(pod)
         self.skip_filter = self.state.skip_filter = self.standing.state.skip_filter | self.asked.spared
         self.skip_score = self.state.skip_score = self.standing.state.skip_score | self.asked.spared
@@ -69,6 +63,7 @@ class Search:
         self.nomination: PostFilterResult | None = None  # what PostFilter came to
         self._promised: Crowd | None = None
         self.kept_mask = False  # the feasible rows are exactly those of the standing
+        self.as_kept = False  # and they are listed in the standing's order
         self.mask: Bools | None = None  # the feasible rows, where they were found among all
         self.among_kept = False  # the feasible rows are among those of the standing
         self.direct = False  # codes and scores were computed for a few rows only
@@ -80,6 +75,18 @@ class Search:
         self.reached: list[tuple[Any, int]] = []
         """Those plugins, and how many rows came as far as them."""
         self.alive = 0  # rows that all of them left
+
+    @property
+    def rows(self) -> Ints:
+        """The feasible rows."""
+        if self._rows is None:
+            assert self.mask is not None
+            self._rows = self.mask.nonzero()[0]
+        return self._rows
+
+    @rows.setter
+    def rows(self, rows: Ints) -> None:
+        self._rows, self.count = rows, len(rows)
 
     # --- filters ------------------------------------------------------------------------------------------------------
 
@@ -104,7 +111,7 @@ class Search:
             if self.pod.nominated_node_name and self._nominated_node_fits():
                 measures.filtered(self, start)
                 yield True
-                if len(self.rows):
+                if self.count:
                     self.nominated_fits = True
                     return
             start = measures.now()
@@ -119,7 +126,7 @@ class Search:
                 if sampler is not None:
                     sampler.move(self.evaluated_nodes)
             measures.filtered(self, start)
-            if len(self.rows):
+            if self.count:
                 yield False
         except PluginError as error:
             raise CycleError(str(error)) from error
@@ -138,7 +145,7 @@ class Search:
         except PluginError as error:
             log.error(error, "Evaluation failed on nominated node", pod=self.pod.key, node=self.pod.nominated_node_name)
             self.rows = np.zeros(0, np.int64)
-        return bool(len(self.rows))
+        return bool(self.count)
 
     def keep(self, rows: Ints, *, bare: bool = False) -> None:
         """Goes on with these of the feasible rows.
@@ -146,14 +153,14 @@ class Search:
         `bare`: as nodes without pods and images, some of which may not even be nodes of the table (ghost rows).
         """
         self.rows = rows
-        self.kept_mask = False
+        self.kept_mask = self.as_kept = False
         self.mask = None
         self.bare = bare
 
     def only(self, rows: Sequence[int]) -> None:
         """Takes these rows as the feasible ones (for tools and tests)."""
         self.rows = np.array(rows, np.int64)
-        self.kept_mask = self.among_kept = False
+        self.kept_mask = self.as_kept = self.among_kept = False
         self.mask = None
 
     def _pre_filter(self) -> NodeNames | None:
@@ -231,11 +238,11 @@ class Search:
             mask = mask.copy() if mask is kept else mask
             if self._check_crowded(crowded.rows, mask):
                 alive = int(np.count_nonzero(mask))
-        self.kept_mask = alive == standing.count  # rows are only taken away
-        self.rows = standing.rows if self.kept_mask else mask.nonzero()[0]
+        self.kept_mask = self.as_kept = alive == standing.count  # rows are only taken away
+        self._rows, self.count = standing.rows if self.kept_mask else None, alive
         self.mask = mask
         self.among_kept = True
-        if not len(self.rows):
+        if not alive:
             self._explain_all(others)
 
     def _codes_of(self, plugin: Any, mask: Bools) -> Ints:
@@ -444,42 +451,7 @@ class Search:
 
         It stops with (plugin, what it found): others may have a word about the candidates.
         """
-        measures = self.profile.measures
-        start = measures.now()
-        self.diagnosis.trials = Trials(self)
-        try:
-            status = yield from self._post_filter(halves)
-        finally:
-            self.diagnosis.trials = None
-        measures.point(POST_FILTER, status.code.word, start)
-
-    def _post_filter(self, halves: bool) -> Generator[Any, None, Status]:
-        """Ends with the status of the point."""
-        result: PostFilterResult | None = None
-        reasons: list[str] = []
-        outcome_status = Status(Code.UNSCHEDULABLE)
-        for plugin in self.profile.post_filter:
-            if halves and isinstance(plugin, HalvedPostFilter):
-                outcome = plugin.find(self.pod, self.diagnosis)
-                yield plugin, outcome
-                found, status = plugin.conclude(self.state, self.pod, outcome)
-            else:
-                found, status = plugin.post_filter(self.state, self.pod, self.diagnosis)
-            if status.ok:
-                self.nomination = found
-                return status
-            final = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-            if final or not status.rejected:  # nobody else is asked, and what others said is dropped
-                result = found if final else None
-                reasons = list(status.all_reasons())
-                outcome_status = status
-                break
-            reasons += status.all_reasons()
-            if found is not None and found.nominate is not None:
-                result = found
-        self.diagnosis.post_filter_message = ", ".join(reasons)
-        self.nomination = result
-        return outcome_status
+        return post_filter.steps(self, halves=halves)
 
     # --- scores -------------------------------------------------------------------------------------------------------
 

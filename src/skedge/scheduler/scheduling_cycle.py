@@ -144,7 +144,7 @@ def decide(
     search = new_search(scheduler, pod, profile, scope)
     try:
         search.run()
-        if len(search.rows):
+        if search.count:
             found: Choice | Failure = Choice(search, search.table.names[scheduler.choose(search)])
         else:
             search.explain()
@@ -172,11 +172,10 @@ def no_nodes() -> Failure:
 def choose(scheduler: Scheduler, search: Search) -> int:
     """The row to take: the only one, or one of the best by total score, each as likely (the first in the reference's
     heap where a sample of the nodes is looked at)."""
-    rows = search.rows
-    if len(rows) == 1:
-        return int(rows[0])
+    if search.count == 1:
+        return int(search.rows[0])
     if search.profile.sampler is not None:
-        return int(rows[heap_root(search.scores())])
+        return int(search.rows[heap_root(search.scores())])
     return search.pick(scheduler.rng)
 
 
@@ -237,7 +236,7 @@ def _ask(
             return Failure(_told(status.by(plugin.name), "Permit", pod, state, scheduler))
     measures.point(PERMIT, Code.WAIT.word if waits else PASSED, start)
     activate(scheduler, state)
-    seen, pre_bind = (search.evaluated_nodes, len(search.rows)), search.asked.pre_bind
+    seen, pre_bind = (search.evaluated_nodes, search.count), search.asked.pre_bind
     return Decision(queued, profile, state, placed, waits, started, *seen, pod, pre_bind, tuple(reasons))
 
 

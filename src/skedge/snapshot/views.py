@@ -221,6 +221,21 @@ class Rows:
         return np.full(self._size, number, np.int64)
 
 
+class Later(Rows):
+    """A selection of so many rows that are told when somebody asks for more than their number."""
+
+    __slots__ = ("_tell",)
+
+    def __init__(self, table: NodeTable, size: int, tell: Callable[[], Rowids]) -> None:
+        self.table, self._size, self._tell = table, size, tell
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_index":  # the one slot that is not filled from the start
+            raise AttributeError(name)
+        self._index = found = self._tell()
+        return found
+
+
 class Bare(Rows):
     """A selection of rows as nodes without pods and images; ghost rows may be among them.
 
