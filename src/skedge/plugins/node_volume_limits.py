@@ -108,8 +108,11 @@ class NodeVolumeLimits:
         changes: Changes = self._changes(view) if limited and isinstance(view, DeltaView) else {}
         codes: Any = 0
         for driver in limited:
+            volumes = wanted.by_driver[driver]
+            if not changes and attached.room_everywhere(driver, len(volumes), self._nodes.least_limit(driver)):
+                continue
             new: Any = 0
-            for volume in wanted.by_driver[driver]:
+            for volume in volumes:
                 new = new + self._counts_where(volume, view) * (1 - self._held(volume.key, view, changes))
             column = attached.counts.get(driver)
             present = 0 if column is None else view.pick(column)

@@ -48,6 +48,7 @@ class AttachedVolumes:
         self.csi_nodes: CsiNodes = handle.shared(CsiNodes)
         self.counts: dict[str, Ints] = {}
         """Driver -> volumes of a row."""
+        self._most: dict[str, int] = {}  # driver -> no row has more volumes; fewer there may be
         self.holders: dict[Key, dict[int, int]] = {}
         """Volume -> row -> number of pods there that use it."""
         self.users: dict[str, dict[str, PlacedPod]] = {}
@@ -235,7 +236,16 @@ class AttachedVolumes:
         column = self.counts.get(key[0])
         if column is None:
             column = self.counts[key[0]] = np.zeros(self._table.capacity, np.int64)
-        column[row] += amount
+        number = column.item(row) + amount
+        column[row] = number
+        if number > self._most.get(key[0], 0):
+            self._most[key[0]] = number
+
+    def room_everywhere(self, driver: str, more: int, limit: int) -> bool:
+        """Whether so many more volumes keep within a limit on every row."""
+        if self._most.get(driver, 0) + more > limit:
+            self._most[driver] = int(self.counts[driver].max()) if driver in self.counts else 0
+        return self._most.get(driver, 0) + more <= limit
 
 
 _NOBODY: frozenset[str] = frozenset()

@@ -30,6 +30,7 @@ class CsiNodes:
         self._seen: dict[int, tuple[str, frozenset[str]]] = {}  # row -> its node, the plugins it has migrated
         self.limits: dict[str, Ints] = {}
         """Driver -> highest number of volumes."""
+        self._least: dict[str, int] = {}  # driver -> the smallest limit of a row, since rows changed
         self.installed: dict[str, Bools] = {}
         """Driver -> whether it is on the node."""
         self.migrated: dict[str, Bools] = {}
@@ -62,7 +63,15 @@ class CsiNodes:
         for row in todo:
             self._refresh(row)
 
+    def least_limit(self, driver: str) -> int:
+        """The smallest limit of a row."""
+        found = self._least.get(driver)
+        if found is None:
+            found = self._least[driver] = int(self.limits[driver].min()) if driver in self.limits else NO_LIMIT
+        return found
+
     def _refresh(self, row: int) -> None:
+        self._least.clear()
         node = self._table.nodes[row]
         found = None if node is None else self._store.get(node.metadata.name)
         drivers = (found.spec.drivers or ()) if found is not None else ()
