@@ -276,9 +276,8 @@ class DomainSums:
         self._version = -1
         self._position = -1
         self._extremes: tuple[int, int] | None = None
-        self._levels: dict[int, int] | None = (
-            None  # sum -> how many domains have it; once extremes were asked for twice
-        )
+        self._levels: dict[int, int] | None = None
+        """Sum -> how many domains have it; kept where extremes were asked for twice."""
         self._positive: Ints | None = None
         self.by_domain: Ints = np.zeros(1, np.int64)
         self.total = 0
