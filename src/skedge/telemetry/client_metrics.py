@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from skedge.telemetry.families import Counter, Histogram
 from skedge.telemetry.metrics import Metrics
 
 
@@ -24,21 +23,13 @@ class ClientMetrics:
         self._retries = metrics.counter("rest_client_request_retries_total")
         self._undecodable = metrics.counter("skedge_undecodable_objects_total")
         self._watches = metrics.counter("skedge_watches_ended_total")
-        self._of_answers: dict[tuple[str, str, str], tuple[Counter, Histogram, Histogram, Histogram]] = {}
-        self._of_waits: dict[tuple[str, str], Histogram] = {}
 
     def request(self, verb: str, host: str, code: str, seconds: float, sent: int, received: int) -> None:
         """A request was answered; `code` is `<error>` when it was not. `sent` and `received` are bytes."""
-        children = self._of_answers.get((code, verb, host))
-        if children is None:
-            times, sizes = self._seconds.labels(verb, host), self._sent.labels(verb, host)
-            children = (self._requests.labels(code, verb, host), times, sizes, self._received.labels(verb, host))
-            self._of_answers[code, verb, host] = children
-        requests, times, sizes, sizes_received = children
-        requests.value += 1
-        times.observe(seconds)
-        sizes.observe(sent)
-        sizes_received.observe(received)
+        self._requests.labels(code, verb, host).inc()
+        self._seconds.labels(verb, host).observe(seconds)
+        self._sent.labels(verb, host).observe(sent)
+        self._received.labels(verb, host).observe(received)
 
     def streamed(self, verb: str, host: str, code: str) -> None:
         """A watch was opened, or was not: counted, but neither timed nor measured, for it lasts as it likes."""
@@ -50,10 +41,7 @@ class ClientMetrics:
 
     def throttled(self, verb: str, host: str, seconds: float) -> None:
         """A request waited for the client-side rate limit (0 when it did not have to)."""
-        waits = self._of_waits.get((verb, host))
-        if waits is None:
-            waits = self._of_waits[verb, host] = self._limiter_seconds.labels(verb, host)
-        waits.observe(seconds)
+        self._limiter_seconds.labels(verb, host).observe(seconds)
 
     def undecodable(self, resource: str, name: str) -> None:
         """An object could not be decoded and was left out."""
