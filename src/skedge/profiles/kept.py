@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -173,10 +173,9 @@ class Prepared:
     All of it is the same for all pods with the fragment.
     """
 
-    __slots__ = ("_filter", "_new", "_score", "_size", "pre_filter", "pre_score", "state")
+    __slots__ = ("_size", "answers", "pre_filter", "pre_score", "state")
 
     def __init__(self, table: NodeTable, plugin: Any, pod: PodInfo, pre_filters: bool, pre_scores: bool) -> None:
-        self._size = table.capacity * 8 * (hasattr(plugin, "filter") + hasattr(plugin, "score"))
         self.state = state = CycleState()
         self.pre_filter: tuple[NodeNames | None, Status] = (None, SUCCESS)
         self.pre_score = SUCCESS
@@ -184,27 +183,13 @@ class Prepared:
             self.pre_filter = plugin.pre_filter(state, pod, Rows(table))
         if pre_scores:
             self.pre_score = plugin.pre_score(state, pod, Rows(table))
-        self._new = partial(Kept, table, plugin, state, pod)
-        self._filter: Kept | None = None
-        self._score: Kept | None = None
+        self.answers = {
+            what: Kept(table, plugin, state, pod, what) for what in ("filter", "score") if hasattr(plugin, what)
+        }
+        """Those of `filter` and of `score`, as far as the plugin has them."""
+        self._size = table.capacity * 8 * len(self.answers)
 
     @property
     def nbytes(self) -> int:
         """What the answers take, or will once they are made."""
-        return self._size + sum([kept.remembered_bytes for kept in (self._filter, self._score) if kept is not None])
-
-    @property
-    def filter(self) -> Kept:
-        """Codes."""
-        found = self._filter
-        if found is None:
-            found = self._filter = self._new("filter")
-        return found
-
-    @property
-    def score(self) -> Kept:
-        """Raw scores."""
-        found = self._score
-        if found is None:
-            found = self._score = self._new("score")
-        return found
+        return self._size + sum([kept.remembered_bytes for kept in self.answers.values()])

@@ -209,12 +209,12 @@ class Profile:
             elif not status.ok and error is None:
                 error = (plugin.name, status)
         filters = [
-            (plugin, prepared[plugin.name].filter)
+            (plugin, prepared[plugin.name].answers["filter"])
             for plugin in self._kept_filter
             if plugin.name not in state.skip_filter
         ]
         scores = [
-            Weighted(plugin, weight, prepared[plugin.name].score)
+            Weighted(plugin, weight, prepared[plugin.name].answers["score"])
             for plugin, weight in (self._kept_score if error is None else ())
             if plugin.name not in state.skip_score
         ]
