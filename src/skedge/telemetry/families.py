@@ -1,8 +1,9 @@
 """Metric families: children that are plain Python numbers while counting, and samples of them at scrape time.
 
-Counting costs an addition; buckets, names, label texts and cumulative buckets are worked out only when somebody
-scrapes. One thread counts; `Registry.sample()` belongs to that thread too and is cheap, what it returns can be rendered
-(`exposition`) on any other. Upstream: `component-base/metrics`.
+Counting costs an addition, observing little more: observations are put into buckets in lots. Names, label texts and
+cumulative buckets are worked out only when somebody scrapes. One thread counts; `Registry.sample()` belongs to that
+thread too and is cheap, what it returns can be rendered (`exposition`) on any other. Upstream:
+`component-base/metrics`.
 """
 
 from __future__ import annotations
