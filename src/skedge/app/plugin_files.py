@@ -20,6 +20,7 @@ from skedge.config.fields import ConfigError
 from skedge.config.types import PLUGIN_SETS, KubeSchedulerConfiguration, Plugin
 from skedge.plugins.registry import Factory
 from skedge.profiles.profile import extends
+from skedge.snapshot.pods import PodInfo
 
 
 def load_plugins(wanted: Iterable[str]) -> dict[str, Factory]:
@@ -61,6 +62,11 @@ def _load(text: str) -> tuple[str, Factory]:
         raise ConfigError(f"--plugin {text}: {name} has no attribute `name`, a string")
     if not callable(made) or not any(extends(made, point) for point in names.EXTENSION_POINTS):
         raise ConfigError(f"--plugin {text}: {name} is no class with a method of an extension point")
+    wants = getattr(made, "wants", None)
+    if wants is not None and not (isinstance(wants, str) and hasattr(PodInfo, wants)):
+        raise ConfigError(
+            f"--plugin {text}: `wants` of {name} is {wants!r}, expected the name of an attribute of a pod"
+        )
     return called, _factory(made)
 
 

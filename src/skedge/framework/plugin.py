@@ -20,8 +20,8 @@ What an answer depends on is declared, and decides how long it is kept:
     EXTERNAL  clocks, metrics, other servers               asked every cycle
 
 One that is asked every cycle, and has nothing to do with pods that lack something, says what it `wants`: the name of
-an attribute of PodInfo, as "volumes". About pods where that is empty it is not asked between PreFilter and PreBind, as
-if it had said SKIP.
+an attribute of PodInfo, as "volumes". About pods where that is empty it is not asked at PreFilter, Filter, PreScore,
+Score, Reserve and PreBind, as if it had said SKIP.
 
 The law: an answer kept and patched equals an answer computed from nothing.
 """

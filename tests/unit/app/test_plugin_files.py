@@ -31,6 +31,9 @@ class Nameless:
 
 class Idle:
     name = "Idle"
+
+class Greedy(Plain):
+    name, wants = "Greedy", "everything"
 """
 
 
@@ -59,6 +62,7 @@ def test_classes_of_files_and_modules(file: Path, monkeypatch: pytest.MonkeyPatc
         ("{file}:Absent", "AttributeError: module 'plugin_file_some_plugins' has no attribute 'Absent'"),
         ("{file}:Nameless", "Nameless has no attribute `name`, a string"),
         ("{file}:Idle", "Idle is no class with a method of an extension point"),
+        ("{file}:Greedy", "`wants` of Greedy is 'everything', expected the name of an attribute of a pod"),
         ("{broken}:X", "SyntaxError"),
     ],
 )
