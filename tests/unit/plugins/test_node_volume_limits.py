@@ -13,6 +13,7 @@ from skedge.framework.events import QueueingHint
 from skedge.framework.state import CycleState
 from skedge.framework.status import Code, PluginError
 from skedge.plugins.node_volume_limits import REASON, NodeVolumeLimits
+from skedge.snapshot.pods import PlacedPod
 from skedge.snapshot.views import Rows
 from skedge.testing.builders import make_node
 from volume_objects import (
@@ -87,6 +88,25 @@ def limit(count: int | None, migrated: str = "") -> Json:
 ONE, TWO, RUNNING = pod("one", claims=["ebs0"]), ["ebs1", "ebs2"], ["ebs3"]
 ON_NODE = [pod("two", claims=TWO, node="n"), pod("running", claims=RUNNING, node="n")]
 INLINE = {"awsElasticBlockStore": {"volumeID": "in-tree-9"}}
+
+
+def test_room_comes_back_when_pods_go() -> None:
+    """The fullest row is remembered; it must not be taken for full for ever, nor anything else for free."""
+    nodes = [csi_node(name, ebs__csi__aws__com=2) for name in "ab"]
+    made = cluster("a", "b", pvs=PVS, pvcs=CLAIMS, storageClasses=CLASSES, csiNodes=nodes)
+
+    def fits() -> set[str]:
+        return {name for name, status in filtered(made, NAME, ONE).items() if status is None}
+
+    assert fits() == {"a", "b"}
+    there = [PlacedPod(info(pod(f"p{i}", claims=[f"ebs{i}"], node="a")), "a") for i in (1, 2)]
+    for placed in there:
+        made.cache.add_pod(placed)
+    assert fits() == {"b"}
+    made.cache.remove_pod(there[0])
+    assert fits() == {"a", "b"}
+    made.cache.add_pod(PlacedPod(info(pod("p3", claims=["ebs3", "ebs4"], node="b")), "b"))
+    assert fits() == {"a"}
 
 
 @pytest.mark.parametrize(
