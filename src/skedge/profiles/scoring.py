@@ -197,6 +197,8 @@ def _unbeaten(search: Search, parts: Sequence[_Part]) -> Sequence[int] | Ints:
 def _pre_scored(search: Search) -> tuple[Any, float]:
     """Runs PreScore; the view that Score sees, and the time."""
     view: Any
+    if not (search.direct or search.bare):
+        search.standing.complete()
     if search.bare:
         view = Bare(search.table, search.rows)
     else:

@@ -95,6 +95,7 @@ class Standing:
         self.invalid: set[int] = set()
         """Feasible rows with a score outside 0..100: an error once such a row is looked at."""
         self._position = -1
+        self._scored = False  # whether there are totals
         self._readers: dict[int, _Readers] = {}
         self._rows: Ints | None = None  # of `feasible`, when somebody asked
         self._best: list[int] | Ints = []  # rows of the highest total; empty when not known
@@ -137,17 +138,24 @@ class Standing:
         return best
 
     def sync(self) -> None:
-        """Brings masks and totals up to date with the table."""
+        """Brings masks and totals up to date with the table; no totals at first if one row fits or none: see
+        `complete`."""
         table, before = self._table, self._position
         position = table.log.position
         if before == position:
             return
+        if before < 0 or not self._scored:
+            for _, kept in self.filters:
+                kept.sync()
+            self._all_rows()
+            self._position = position
+            if before >= 0 or self.count > 1:
+                self.complete()
+            return
         changed = table.log.aspects_since(before)
-        single = Row(table, table.log.last_row) if before >= 0 and position - before == 1 else None
+        single = Row(table, table.log.last_row) if position - before == 1 else None
         growth: int | None = None if single is None or changed & Aspect.NODE else 0  # of the row's total, if it fits
-        for kept in self._kept if before < 0 else ():
-            kept.sync()
-        for kept, weight in self._reading(changed)[0] if before >= 0 else ():  # others are as current as they were
+        for kept, weight in self._reading(changed)[0]:  # others are as current as they were
             grown = None if single is None else kept.follow(single, position)
             if grown is None:
                 kept.sync()
@@ -161,7 +169,7 @@ class Standing:
                 weighted.generation = weighted.kept.generation
                 renewed = True
         rows: Collection[int] | None = None
-        if before >= 0 and len(self.feasible) == table.capacity and not renewed:
+        if len(self.feasible) == table.capacity and not renewed:
             if growth is not None and single is not None and self._grow(single.row, growth):
                 rows = ()
             elif single is None:
@@ -170,9 +178,19 @@ class Standing:
                 rows = (single.row,) if changed & self._reads else ()
         if rows is None or len(rows) * 8 > table.size:
             self._all_rows()
+            self._all_totals()
         elif rows:
             self._some_rows(rows, changed)
         self._position = position
+
+    def complete(self) -> None:
+        """Makes the totals that `sync` left out, for whoever asks what a single row scores. Nothing to do else."""
+        if not self._scored:
+            for weighted in self.scores:
+                weighted.kept.sync()
+                weighted.generation = weighted.kept.generation
+            self._all_totals()
+            self._scored = True
 
     def _reading(self, changed: int) -> _Readers:
         """Answers that rest on any of these aspects, with their weight in the totals (None: no answer as it is), and
@@ -217,10 +235,12 @@ class Standing:
         self.feasible, self._stops = feasible, stops
         self._rows, self._best = None, []
         self.count = int(np.count_nonzero(feasible))
-        self.invalid = set()
-        self.totals = self._all_totals() if self.count else np.full(table.capacity, INFEASIBLE, np.int64)
 
-    def _all_totals(self) -> Ints:
+    def _all_totals(self) -> None:
+        self.invalid = set()
+        if not self.count:
+            self.totals = np.full(self._table.capacity, INFEASIBLE, np.int64)
+            return
         size = self._table.size
         among: Any = slice(size) if self.count == size else self.feasible  # all rows: without a look at each
         totals: Any = 0
@@ -239,7 +259,7 @@ class Standing:
         found = np.empty(self._table.capacity, np.int64)
         found[:size] = totals if self.count == size else np.where(self.feasible[:size], totals, INFEASIBLE)
         found[size:] = INFEASIBLE
-        return found
+        self.totals = found
 
     def _some_rows(self, rows: Collection[int], changed: int) -> None:
         feasible, stops, last = self.feasible, self._stops, len(self.filters)
@@ -261,6 +281,7 @@ class Standing:
                 moved.append((row, fits))
         if self._bounds_moved(moved, changed):
             self._all_rows()
+            self._all_totals()
             return
         totals = self.totals
         for row in rows:

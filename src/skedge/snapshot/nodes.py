@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from skedge.api.core import Node, Taint
+from skedge.api.core import Node, ResourceList, Taint
 from skedge.api.quantity import milli_value, value
 from skedge.snapshot.arith import WIDE, Bools, Ints
 from skedge.snapshot.changes import Aspect, ChangeLog
@@ -190,7 +190,7 @@ class NodeTable:
             self.exists[row] = True
             self.count += 1
         if old is None or old.status.allocatable != node.status.allocatable:
-            self._set_allocatable(row, name, node)
+            self._set_allocatable(row, None if old is None else old.status.allocatable, node.status.allocatable)
             aspects |= Aspect.ALLOCATABLE
         if old is None or old.metadata.labels != node.metadata.labels:
             labels = node.metadata.labels or {}
@@ -223,35 +223,32 @@ class NodeTable:
         self.exists[row] = False
         self.count -= 1
         self.unschedulable[row] = False
-        self.allowed_pods[row] = 0
-        for column in self.allocatable.values():
-            column[row] = 0
-        self._divisors.clear()
+        self._set_allocatable(row, node.status.allocatable, None)
         self._set_taints(row, None)
         self.images.set(row, node.status.images or (), ())
         for label_column in self.labels.values():
             label_column.set(row, None)
-        self._wide.discard(("node", name))
         self.log.append(row, Aspect.ALL)
         self._release_if_empty(row)
         for observer in self.node_observers:
             observer(node, None)
         return True
 
-    def _set_allocatable(self, row: int, name: str, node: Node) -> None:
-        for column in self.allocatable.values():
-            column[row] = 0
+    def _set_allocatable(self, row: int, before: ResourceList | None, after: ResourceList | None) -> None:
+        for resource in before or ():
+            if resource != PODS:
+                self.allocatable[resource][row] = 0
         self.allowed_pods[row] = 0
         self._divisors.clear()
         wide = False
-        for resource, text in (node.status.allocatable or {}).items():
+        for resource, text in (after or {}).items():
             amount = milli_value(text) if resource == CPU else value(text)
             wide = wide or not -WIDE < amount < WIDE
             if resource == PODS:
                 self.allowed_pods[row] = amount
             else:
                 self._column(self.allocatable, resource)[row] = amount
-        (self._wide.add if wide else self._wide.discard)(("node", name))
+        (self._wide.add if wide else self._wide.discard)(("node", self.names[row]))
 
     def _set_taints(self, row: int, taints: Taints | None) -> None:
         old = int(self.taint_ids[row])

@@ -149,3 +149,23 @@ def test_after_one_change_only_its_row_is_asked_again(monkeypatch: pytest.Monkey
     result(cluster, pod)
     assert set(asked) == {"NodeUnschedulable", "TaintToleration"}
     assert max(asked.values()) <= 2
+
+
+def test_where_one_node_fits_scores_are_made_when_somebody_asks() -> None:
+    cluster = Cluster()
+    for i in range(3):
+        cluster.cache.add_node(make_node(f"n{i}").resource("example.com/gpu", "1" if i == 1 else "0").obj())
+    pod = make_pod("p").resource("example.com/gpu", "1").info()
+    profile = cluster.profiles["default-scheduler"]
+    search = Search(profile, pod)
+    search.run()
+    assert search.rows.tolist() == [1]
+    assert not len(search.standing.totals)
+    alone = Search(rebuilt(cluster).profiles["default-scheduler"], pod)
+    alone.run()
+    assert search.scores().tolist() == alone.scores().tolist()
+    assert search.scores().item() > 0
+
+    cluster.cache.add_node(make_node("n2").resource("example.com/gpu", "1").obj())
+    assert len(result(cluster, pod)[0]) == 2
+    assert result(cluster, pod) == result(rebuilt(cluster), pod)

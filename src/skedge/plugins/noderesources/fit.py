@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from skedge import names
 from skedge.api.core import Node
@@ -24,13 +24,24 @@ from skedge.plugins.helpers.cycle import PRE_FILTERED, pre_filtered
 from skedge.plugins.noderesources import scorers
 from skedge.snapshot.arith import WIDE, anywhere, where
 from skedge.snapshot.changes import Aspect
-from skedge.snapshot.pods import CPU, PODS, PlacedPod, PodInfo, Requests
+from skedge.snapshot.pods import CPU, MEMORY, PODS, PlacedPod, PodInfo, Requests
 from skedge.snapshot.views import Rows, View
 
 TOO_MANY_PODS = "Too many pods"
 RESOURCES_NOT_FOUND = "resources not found"
 _TOO_MANY_PODS = 1
 _FIRST_RESOURCE = 2  # bit of the first checked resource
+_COMMON = frozenset({CPU, MEMORY, "ephemeral-storage"})
+"""What nearly every node has, while extended resources are on some."""
+
+
+class _Checked(NamedTuple):
+    """What Filter compares: the requests above zero that no extender or argument takes care of."""
+
+    requests: Requests
+    common: tuple[str, ...]
+    amounts: list[int]
+    """What is asked of the common ones, and room for one pod."""
 
 
 def insufficient(resource: str) -> str:
@@ -70,12 +81,11 @@ class NodeResourcesFit:
         return pod.requests, pod.nonzero
 
     def pre_filter(self, state: CycleState, pod: PodInfo, view: View) -> tuple[NodeNames | None, Status]:
-        state.write(PRE_FILTERED + self.name, self._checked(pod))
+        asked = tuple([each for each in pod.requests if each[1] != 0 and not self._is_ignored(each[0])])
+        common = [each for each in asked if each[0] in _COMMON]
+        amounts = [*[amount for _, amount in common], 1]
+        state.write(PRE_FILTERED + self.name, _Checked(asked, tuple([name for name, _ in common]), amounts))
         return None, SUCCESS
-
-    def _checked(self, pod: PodInfo) -> Requests:
-        """The requests that Filter compares: those above zero that no extender or argument takes care of."""
-        return tuple((name, amount) for name, amount in pod.requests if amount != 0 and not self._is_ignored(name))
 
     def _is_ignored(self, resource: str) -> bool:
         if not self._ignored and not self._ignored_groups:
@@ -86,15 +96,17 @@ class NodeResourcesFit:
 
     def filter(self, state: CycleState, pod: PodInfo, view: View) -> Any:
         """Bit 0: too many pods; bit i + 1: not enough of the i-th checked resource; UNRESOLVABLE: of the whole node."""
-        checked: Requests = pre_filtered(state, self.name)
-        if self._fits_everywhere(checked, view):
-            return 0
-        crowded = view.pod_count >= view.allowed_pods
-        codes: Any = where(crowded, _TOO_MANY_PODS, 0) if anywhere(crowded) else 0
+        checked: _Checked = pre_filtered(state, self.name)
+        stack = view.stack(checked.common)
+        roomy = stack is not None and stack.fits(checked.amounts)  # known without a look at each node
+        codes: Any = 0
+        if not roomy:
+            crowded = view.pod_count >= view.allowed_pods
+            codes = where(crowded, _TOO_MANY_PODS, 0) if anywhere(crowded) else 0
         bit = _FIRST_RESOURCE
-        for resource, amount in checked:
-            allocatable = view.allocatable(resource)
-            if amount > 0 or resource not in _FIRST_RESOURCES:
+        for resource, amount in checked.requests:
+            if resource not in _COMMON or (amount > 0 and not roomy):
+                allocatable = view.allocatable(resource)
                 short = amount > allocatable - view.requested(resource)
                 if anywhere(short):
                     hopeless = where(amount > allocatable, bit | UNRESOLVABLE, bit)
@@ -102,14 +114,8 @@ class NodeResourcesFit:
             bit <<= 1
         return codes
 
-    @staticmethod
-    def _fits_everywhere(checked: Requests, view: View) -> bool:
-        """Whether nothing is short on any node, as far as that is known without a look at each."""
-        stack = view.stack(tuple([resource for resource, _ in checked]))
-        return stack is not None and stack.fits([*[amount for _, amount in checked], 1])
-
     def filter_status(self, state: CycleState, pod: PodInfo, code: int) -> Status:
-        checked: Requests = pre_filtered(state, self.name)
+        checked: Requests = pre_filtered(state, self.name).requests
         reasons = [TOO_MANY_PODS] if code & _TOO_MANY_PODS else []
         reasons += [insufficient(name) for i, (name, _) in enumerate(checked) if code & (_FIRST_RESOURCE << i)]
         kind = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if code & UNRESOLVABLE else Code.UNSCHEDULABLE
@@ -209,9 +215,6 @@ class NodeResourcesFit:
 
     def sign(self, pod: PodInfo) -> tuple[dict[str, Any], Status]:
         return {"v1.Pod.Spec.ContainerRequestsAndOverheads()": dict(pod.requests)}, SUCCESS
-
-
-_FIRST_RESOURCES = frozenset({CPU, "memory", "ephemeral-storage"})
 
 
 def _allocatable(node: Node) -> dict[str, int]:
