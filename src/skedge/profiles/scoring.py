@@ -17,7 +17,7 @@ from skedge.profiles.diagnosis import CycleError
 from skedge.profiles.kept import Kept
 from skedge.profiles.standing import Standing
 from skedge.snapshot.arith import Bools, Ints, for_each
-from skedge.snapshot.by_domain import ByDomain, gathered
+from skedge.snapshot.by_domain import ByDomain, Scattered, gathered
 from skedge.snapshot.views import Bare, Later, Row, Rows
 
 if TYPE_CHECKING:
@@ -103,6 +103,10 @@ def _best(search: Search, view: Any, start: float) -> Sequence[int] | Ints:
         profile.measures.scored(search, start)
         if not parts:
             return standing.best()
+        if len(parts) == 1 and isinstance(parts[0].raw, Scattered):
+            scattered = _best_scattered(search, parts[0], parts[0].raw)
+            if scattered is not None:
+                return scattered
         standing.asked += 1
         if search.as_kept and (standing.unbeaten or not standing.asked % _ASK_AGAIN):
             found = _unbeaten(search, parts)
@@ -128,7 +132,7 @@ class _Part(NamedTuple):
 
     normalizer: Any
     weight: int
-    raw: Ints | ByDomain
+    raw: Ints | ByDomain | Scattered
     bounds: Any
 
     def weighted(self, raw: Ints) -> Ints:
@@ -140,10 +144,11 @@ class _Part(NamedTuple):
         """What the feasible rows get."""
         if isinstance(self.raw, ByDomain):
             return self.raw.map(self.weighted).rows()
+        raw = gathered(self.raw)
         lowest, highest = self.normalizer.span(self.bounds) if hasattr(self.normalizer, "span") else (0, _SPAN)
         if highest - lowest >= _SPAN:
-            return self.weighted(self.raw)
-        found: Ints = self.weighted(np.arange(lowest, highest + 1)).take(self.raw - lowest)  # few raw scores there are
+            return self.weighted(raw)
+        found: Ints = self.weighted(np.arange(lowest, highest + 1)).take(raw - lowest)  # few raw scores there are
         return found
 
     def differs(self, occurring: Ints) -> bool:
@@ -170,9 +175,12 @@ def _parts(search: Search, view: Any) -> list[_Part]:
         raw, normalizer = plugin.score(search.state, search.pod, view), plugin.normalizer
         if isinstance(raw, int) and hasattr(normalizer, "top"):
             continue  # the same for every row, and in range
-        if not isinstance(raw, ByDomain):
-            raw = for_each(raw, search.count)
-        occurring = raw.present if isinstance(raw, ByDomain) else raw
+        if isinstance(raw, Scattered):
+            occurring = _occurring(search, raw)
+        elif isinstance(raw, ByDomain):
+            occurring = raw.present
+        else:
+            occurring = raw = for_each(raw, search.count)
         bounds = None if normalizer is None else normalizer.bounds(occurring)
         part = _Part(normalizer, weight, raw, bounds)
         if not hasattr(normalizer, "top"):
@@ -182,6 +190,45 @@ def _parts(search: Search, view: Any) -> list[_Part]:
     return found
 
 
+def _feasible(search: Search, rows: Ints) -> Ints:
+    """Those of some rows of the table that are feasible."""
+    if _are_all(search):
+        return rows
+    mask = search.standing.feasible if search.kept_mask else search.mask
+    return rows[np.isin(rows, search.rows) if mask is None else mask.take(rows)]
+
+
+def _occurring(search: Search, raw: Scattered) -> Ints:
+    """The raw scores of the feasible rows; 0, where most have it, once."""
+    rows = _feasible(search, raw.some)
+    found: Ints = raw.numbers.take(rows)
+    return np.append(found, 0) if len(rows) < search.count else found
+
+
+def _best_scattered(search: Search, part: _Part, raw: Scattered) -> Ints | None:
+    """The rows with the highest total, in order, where one plugin is asked and few rows have another raw score than 0:
+    the standing knows about all the rest. None if it does not know enough."""
+    standing = search.standing
+    rows = np.sort(_feasible(search, raw.some))
+    numbers = raw.numbers.take(rows)
+    rows, numbers = rows[numbers != 0], numbers[numbers != 0]
+    totals = standing.totals.take(rows)
+    scores = totals + part.weighted(numbers)
+    among = standing.best()
+    highest = standing.totals.item(among[0])
+    # None of the others has more. Some have it, unless all the standing's best rows are among these rows.
+    of_others = highest + part.weighted(np.zeros(1, np.int64)).item()
+    most = scores.max().item() if len(scores) else of_others - 1
+    winners: Ints = rows[scores == most]
+    if most > of_others:
+        return winners
+    if int(np.count_nonzero(totals == highest)) == len(among):
+        return winners if most == of_others else None
+    best = np.asarray(among, np.int64)
+    best = best[raw.numbers.take(best) == 0]
+    return best if most < of_others else np.sort(np.concatenate((best, winners)))
+
+
 def _unbeaten(search: Search, parts: Sequence[_Part]) -> Sequence[int] | Ints:
     """Those of the standing's best rows that get the most there is from every part, too: no other row has as much.
 
@@ -189,7 +236,10 @@ def _unbeaten(search: Search, parts: Sequence[_Part]) -> Sequence[int] | Ints:
     """
     rows = search.standing.best_array()
     for part in parts:
-        raw = part.raw.take(rows if _are_all(search) else np.searchsorted(search.rows, rows))
+        if isinstance(part.raw, Scattered):
+            raw = part.raw.numbers.take(rows)
+        else:
+            raw = part.raw.take(rows if _are_all(search) else np.searchsorted(search.rows, rows))
         rows = rows.take(part.at_top(raw).nonzero()[0])
     return rows
 

@@ -10,6 +10,8 @@ from skedge.snapshot.nodes import LabelColumn
 
 FEW: Final = 64
 """So many domains are looked at before rows are."""
+_RARE: Final = 4
+"""One row in so many is few."""
 
 
 class ByDomain:
@@ -41,9 +43,32 @@ class ByDomain:
         return self._numbers.take(self._column.ids[: self._size])
 
 
+class Scattered:
+    """Numbers of a view's rows of which few are not 0: `numbers[row]` for each row of the table, not to be written to,
+    and some rows, among which are all whose number is not 0."""
+
+    __slots__ = ("_view", "numbers", "some")
+
+    def __init__(self, view: Any, numbers: Ints, some: Ints) -> None:
+        self._view = view
+        self.numbers = numbers
+        self.some = some
+
+    def rows(self) -> Ints:
+        return self.numbers if self._view.whole else self.numbers.take(self._view.rows)
+
+
 def gathered(answer: Any) -> Any:
-    """An answer row by row: a ByDomain as an array, all others as they are."""
-    return answer.rows() if isinstance(answer, ByDomain) else answer
+    """An answer row by row: what is kept in fewer numbers as an array, all others as they are."""
+    return answer.rows() if isinstance(answer, ByDomain | Scattered) else answer
+
+
+def scattered(view: Any, column: LabelColumn, numbers: Ints, some: Ints) -> Scattered | None:
+    """The rows' numbers if few domains (`some`) have one but 0, and every row is a domain of its own; else None."""
+    size = view.table.size
+    if len(some) * _RARE > size or not _own(column, numbers, size):
+        return None
+    return Scattered(view, numbers[:-1], some)
 
 
 def of_all_rows(column: LabelColumn, numbers: Ints, size: int) -> Any:

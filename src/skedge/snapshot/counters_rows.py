@@ -31,7 +31,7 @@ Rule = Callable[[Rows], Any]
 class RowCounts:
     """See the module's docstring. `total` is the sum over all rows, ghosts included."""
 
-    __slots__ = ("_asked", "_base", "_dense", "_journal", "_kept", "_sparse", "_sums", "_table", "total")
+    __slots__ = ("_asked", "_base", "_dense", "_followed", "_journal", "_kept", "_sparse", "_sums", "_table", "total")
 
     def __init__(self, table: NodeTable, kept: Recent[DomainSums]) -> None:
         self._table = table
@@ -40,6 +40,7 @@ class RowCounts:
         self._dense: Ids | None = None
         self._journal: list[tuple[int, int]] = []
         self._base = 0
+        self._followed = False  # whether somebody asked for changes, or where they stand, since the journal was cut
         self._sums: dict[Domains, DomainSums] = {}
         self._asked: Domains | None = None  # the last that were asked for in vain
         self.total = 0
@@ -65,12 +66,16 @@ class RowCounts:
             if row >= len(self._dense):
                 self._dense = self._grown()
             self._dense[row] += delta
-        if self._sums:
-            journal = self._journal
+        journal = self._journal
+        if journal or self._followed:
             journal.append((row, delta))
             if len(journal) > 2 * _JOURNAL:
-                del journal[:_JOURNAL]
-                self._base += _JOURNAL
+                cut = _JOURNAL if self._followed else len(journal)  # nobody listens any more
+                self._followed = False
+                del journal[:cut]
+                self._base += cut
+        else:
+            self._base += 1
 
     def array(self) -> Ids:
         """The numbers of all rows, shape (capacity,). Not to be written to."""
@@ -116,10 +121,13 @@ class RowCounts:
         return self._sparse if self._dense is None else None
 
     def position(self) -> int:
+        """Where the changes stand; those that follow are noted for a while."""
+        self._followed = True
         return self._base + len(self._journal)
 
     def since(self, position: int) -> list[tuple[int, int]] | None:
         """(row, delta) of the changes after a position; None when they are not known any more."""
+        self._followed = True
         return None if position < self._base else self._journal[position - self._base :]
 
     def sums(self, domains: Domains) -> DomainSums:
@@ -203,6 +211,11 @@ class Domains:
     def nbytes(self) -> int:
         return 600 + self.ids.nbytes + self.members.nbytes
 
+    @property
+    def everywhere(self) -> bool:
+        """Whether every node counts for a domain."""
+        return self.covered >= self._table.count
+
     def sync(self) -> None:
         """Brings ids and members up to date with the table; `version` grows if they changed."""
         table, log = self._table, self._table.log
@@ -254,32 +267,67 @@ class Domains:
         self.version += 1
 
 
-class DomainSums:
-    """`by_domain[id]`: the sum over the rows that count for a domain; 0 for ids without such rows, and once more at the
-    end, where rows that count for no domain look."""
+class DomainNumbers:
+    """`by_domain[id]`: a number for each domain; 0 for ids without rows that count, and once more at the end, where
+    rows that count for no domain look."""
 
-    __slots__ = (
-        "_counts",
-        "_domains",
-        "_extremes",
-        "_levels",
-        "_position",
-        "_positive",
-        "_version",
-        "by_domain",
-        "total",
-    )
+    __slots__ = ("_domains", "_extremes", "_levels", "by_domain")
 
-    def __init__(self, counts: RowCounts, domains: Domains) -> None:
-        self._counts = counts
+    def __init__(self, domains: Domains) -> None:
         self._domains = domains
-        self._version = -1
-        self._position = -1
         self._extremes: tuple[int, int] | None = None
         self._levels: dict[int, int] | None = None
-        """Sum -> how many domains have it; kept where extremes were asked for twice."""
-        self._positive: Ints | None = None
+        """Number -> how many domains have it; kept where extremes were asked for twice."""
         self.by_domain: Ints = np.zeros(1, np.int64)
+
+    @property
+    def domains(self) -> Domains:
+        return self._domains
+
+    @property
+    def present(self) -> Ints:
+        """The numbers of domains that have rows."""
+        domains, numbers = self._domains, self.by_domain[:-1]
+        return numbers if domains.count == len(numbers) else numbers[domains.members > 0]
+
+    @property
+    def extremes(self) -> tuple[int, int]:
+        """The smallest and the largest number of a domain that has rows; 0 where there is none."""
+        if self._extremes is None:
+            levels = self._levels
+            self._extremes = (min(levels), max(levels)) if levels else extremes(self.present)
+        return self._extremes
+
+    def _renew(self, numbers: Ints) -> None:
+        self.by_domain = numbers
+        self._extremes = self._levels = None
+
+    def _add(self, ident: int, delta: int) -> int:
+        """Adds to a domain's number; the new one. `_changed` once all were added."""
+        before = self.by_domain.item(ident)
+        after = before + delta
+        self.by_domain[ident] = after
+        if self._levels is not None:
+            _move(self._levels, before, after)
+        return after
+
+    def _changed(self) -> None:
+        if self._levels is None and self._extremes is not None and len(self.by_domain) > _FEW:
+            self._levels = dict(Counter(self.present.tolist()))
+        self._extremes = None
+
+
+class DomainSums(DomainNumbers):
+    """The sums over the rows that count for a domain."""
+
+    __slots__ = ("_counts", "_position", "_positive", "_version", "total")
+
+    def __init__(self, counts: RowCounts, domains: Domains) -> None:
+        super().__init__(domains)
+        self._counts = counts
+        self._version = -1
+        self._position = -1
+        self._positive: Ints | None = None
         self.total = 0
 
     @property
@@ -297,20 +345,15 @@ class DomainSums:
         if changes is None:
             self._sum_up()
         elif changes:
-            ids, sums, levels = domains.ids, self.by_domain, self._levels
+            ids = domains.ids
             for row, delta in changes:
                 ident = ids.item(row)
                 if ident >= 0:
-                    before = sums.item(ident)
-                    sums[ident] = before + delta
+                    after = self._add(ident, delta)
                     self.total += delta
-                    if levels is not None:
-                        _move(levels, before, before + delta)
                     if self._positive is not None:
-                        self._positive[ident] = before + delta > 0
-            if levels is None and self._extremes is not None and len(sums) > _FEW:
-                self._levels = dict(Counter(self.present.tolist()))
-            self._extremes = None
+                        self._positive[ident] = after > 0
+            self._changed()
         self._version = domains.version
         self._position = counts.position()
 
@@ -318,19 +361,16 @@ class DomainSums:
         counts, ids = self._counts, self._domains.ids
         size = len(self._domains.members)
         few = counts.few
-        self._extremes = self._levels = self._positive = None
-        self.by_domain = np.zeros(size + 1, np.int64)
+        sums = np.zeros(size + 1, np.int64)
         if few is None:
-            self.by_domain[:-1] = np.bincount(ids + 1, weights=counts.array(), minlength=size + 1)[1:]
+            sums[:-1] = np.bincount(ids + 1, weights=counts.array(), minlength=size + 1)[1:]
         else:
             for row, number in few.items():
                 if ids[row] >= 0:
-                    self.by_domain[ids[row]] += number
-        self.total = int(self.by_domain.sum())
-
-    @property
-    def domains(self) -> Domains:
-        return self._domains
+                    sums[ids[row]] += number
+        self._renew(sums)
+        self._positive = None
+        self.total = int(sums.sum())
 
     @property
     def by_id(self) -> Ints:
@@ -345,20 +385,6 @@ class DomainSums:
         if found is None or len(found) <= len(self._domains.column.values):
             found = self._positive = (self.by_id > 0).astype(np.int64)
         return found
-
-    @property
-    def present(self) -> Ints:
-        """The sums of domains that have rows."""
-        domains, sums = self._domains, self.by_domain[:-1]
-        return sums if domains.count == len(sums) else sums[domains.members > 0]
-
-    @property
-    def extremes(self) -> tuple[int, int]:
-        """The smallest and the largest sum of a domain that has rows; 0 where there is none."""
-        if self._extremes is None:
-            levels = self._levels
-            self._extremes = (min(levels), max(levels)) if levels else extremes(self.present)
-        return self._extremes
 
 
 def _move(levels: dict[int, int], before: int, after: int) -> None:

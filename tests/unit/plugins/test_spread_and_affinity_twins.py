@@ -59,7 +59,7 @@ def scored(growing: Growing, name: str, pod: Pod, feasible: list[Node]) -> list[
     view = Rows(table, np.array([table.row_of[node.metadata.name] for node in feasible], np.int64))
     if plugin.pre_score(state, info, view).skip:
         return [0] * len(feasible)
-    raw = plugin.score(state, info, view)
+    raw = gathered(plugin.score(state, info, view))
     if len(feasible) == table.size:  # all rows, in whatever form the plugin finds best for them
         whole = Rows(table)
         plugin.pre_score(state, info, whole)

@@ -57,12 +57,12 @@ def test_best_rows_are_those_with_the_highest_total(kind: str, odd: bool, monkey
 
         def count(*args: Any) -> Any:
             found = shortcut(*args)
-            ways[name, found is not None if name == "_drawn" else len(found) > 0] += 1
+            ways[name, found is not None and (name == "_drawn" or len(found) > 0)] += 1
             return found
 
         return count
 
-    for name in ("_drawn", "_unbeaten"):
+    for name in ("_drawn", "_unbeaten", "_best_scattered"):
         monkeypatch.setattr(scoring, name, counted(name))
     for i in range(160 if kind != "away from every like" else 60):
         pod = KINDS[kind](make_pod(f"p{i}").label(app="a").req(cpu="100m", memory="64Mi")).info()
@@ -84,6 +84,8 @@ def test_best_rows_are_those_with_the_highest_total(kind: str, odd: bool, monkey
         assert ways["_unbeaten", True] > 50
     if kind == "near its like":
         assert ways["_drawn", False] > 5
+        assert ways["_best_scattered", True] > 100
+    if kind == "in the zone of its like":
         assert ways["_unbeaten", False] > 5
     if kind == "away from every like" and not odd:
         assert ways["_drawn", True] > 30  # though many nodes do not fit

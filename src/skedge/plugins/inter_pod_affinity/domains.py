@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skedge.plugins.inter_pod_affinity.concerns import Parts
+from skedge.plugins.inter_pod_affinity.worth import Parts
 from skedge.snapshot.arith import Ints
 from skedge.snapshot.counters import Counters
 from skedge.snapshot.counters_rows import DomainSums, RowCounts

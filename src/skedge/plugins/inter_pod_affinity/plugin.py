@@ -14,7 +14,6 @@ from skedge.framework.state import CycleState
 from skedge.framework.status import SKIP, SUCCESS, Code, Status
 from skedge.plugins.helpers.cycle import PRE_FILTERED, PRE_SCORED, pre_filtered, pre_scored
 from skedge.plugins.inter_pod_affinity.concerns import KnownConcerns
-from skedge.plugins.inter_pod_affinity.domains import Tallies
 from skedge.plugins.inter_pod_affinity.filtering import AFFINITY, ANTI_AFFINITY, RequiredTerms
 from skedge.plugins.inter_pod_affinity.scoring import MinMaxNormalizer, best_raw, raw_scores
 from skedge.snapshot.affinity_terms import NO_LABELS, Scope, Term
@@ -75,7 +74,7 @@ class InterPodAffinity:
         counters, weight = self._counters, self._hard_weight
         if not (terms.preferred or counters.held(Kind.PREFERRED) or (weight > 0 and counters.held(Kind.AFFINITY))):
             return SKIP
-        worth = Tallies(counters, self._concerns.of(pod).worth(pod))
+        worth = self._concerns.worth(pod)
         if not worth.anything:
             return SKIP
         state.write(PRE_SCORED + self.name, worth)

@@ -8,23 +8,31 @@ from typing import Any
 import numpy as np
 
 from skedge.framework.plugin import MAX_NODE_SCORE
-from skedge.plugins.inter_pod_affinity.domains import Tallies
-from skedge.snapshot.arith import extremes, truncate
-from skedge.snapshot.by_domain import gathered
+from skedge.plugins.inter_pod_affinity.worth import Worth
+from skedge.snapshot.arith import truncate
+from skedge.snapshot.by_domain import gathered, scattered
+from skedge.snapshot.views import Rows
 
 
-def raw_scores(worth: Tallies, view: Any) -> Any:
+def raw_scores(worth: Worth, view: Any) -> Any:
     """Sums over the domains of each row; may be negative."""
     total: Any = None
-    for tally in worth.by_key.values():
-        part = view.by_domain(tally.column, tally.by_domain)
+    for blend in worth.by_key.values():
+        column, numbers = blend.domains.column, blend.by_domain
+        part = scattered(view, column, numbers, blend.touched) if isinstance(view, Rows) else None
+        if part is None:
+            part = view.by_domain(column, numbers)
         total = part if total is None else gathered(total) + gathered(part)
     return total
 
 
-def best_raw(worth: Tallies) -> int:
+def best_raw(worth: Worth) -> int:
     """No row's sum is above it."""
-    return sum(int(extremes(tally.by_domain)[1]) for tally in worth.by_key.values())
+    found = 0
+    for blend in worth.by_key.values():
+        largest = blend.extremes[1]
+        found += largest if blend.domains.everywhere else max(0, largest)  # nodes without the key have 0
+    return found
 
 
 class MinMaxNormalizer:
