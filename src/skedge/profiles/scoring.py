@@ -201,7 +201,7 @@ def _feasible(search: Search, rows: Ints) -> Ints:
 def _occurring(search: Search, raw: Scattered) -> Ints:
     """The raw scores of the feasible rows; 0, where most have it, once."""
     rows = _feasible(search, raw.some)
-    found: Ints = raw.numbers.take(rows)
+    found = raw.at(rows)
     return np.append(found, 0) if len(rows) < search.count else found
 
 
@@ -210,7 +210,7 @@ def _best_scattered(search: Search, part: _Part, raw: Scattered) -> Ints | None:
     the standing knows about all the rest. None if it does not know enough."""
     standing = search.standing
     rows = np.sort(_feasible(search, raw.some))
-    numbers = raw.numbers.take(rows)
+    numbers = raw.at(rows)
     rows, numbers = rows[numbers != 0], numbers[numbers != 0]
     totals = standing.totals.take(rows)
     scores = totals + part.weighted(numbers)
@@ -225,7 +225,7 @@ def _best_scattered(search: Search, part: _Part, raw: Scattered) -> Ints | None:
     if int(np.count_nonzero(totals == highest)) == len(among):
         return winners if most == of_others else None
     best = np.asarray(among, np.int64)
-    best = best[raw.numbers.take(best) == 0]
+    best = best[raw.at(best) == 0]
     return best if most < of_others else np.sort(np.concatenate((best, winners)))
 
 
@@ -237,7 +237,7 @@ def _unbeaten(search: Search, parts: Sequence[_Part]) -> Sequence[int] | Ints:
     rows = search.standing.best_array()
     for part in parts:
         if isinstance(part.raw, Scattered):
-            raw = part.raw.numbers.take(rows)
+            raw = part.raw.at(rows)
         else:
             raw = part.raw.take(rows if _are_all(search) else np.searchsorted(search.rows, rows))
         rows = rows.take(part.at_top(raw).nonzero()[0])

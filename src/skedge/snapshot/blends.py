@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 
 from skedge.snapshot.arith import Bools, Ints
+from skedge.snapshot.by_domain import Scattered
 from skedge.snapshot.counters_rows import DomainNumbers, Domains, RowCounts
+from skedge.snapshot.views import Rows
+
+_RARE: Final = 4
+"""One domain in so many is few."""
+_ONE_BY_ONE: Final = 64
+"""Up to so many rows with a count are added one by one."""
 
 
 class Blend(DomainNumbers):
@@ -30,6 +39,23 @@ class Blend(DomainNumbers):
     @property
     def nbytes(self) -> int:
         return 400 + self.by_domain.nbytes + self._buffer.nbytes + self._is_touched.nbytes
+
+    @property
+    def largest(self) -> int:
+        """No node's number is above it."""
+        largest = self.extremes[1]
+        return largest if self._domains.everywhere else max(0, largest)  # nodes without the label have 0
+
+    @property
+    def _few(self) -> bool:
+        return len(self.touched) * _RARE <= self._domains.count
+
+    def of_view(self, view: Any) -> Any:
+        """The numbers of a view's rows; as Scattered where few domains have one but 0, and each has one row."""
+        domains = self._domains
+        if isinstance(view, Rows) and self._few and (row_of := domains.row_of) is not None:
+            return Scattered(view, domains.ids, self.by_domain, row_of.take(self.touched))
+        return view.by_domain(domains.column, self.by_domain)
 
     def sync(self) -> None:
         domains = self._domains
@@ -65,13 +91,14 @@ class Blend(DomainNumbers):
         for counts, worth in self._parts:
             if not counts.total:
                 continue
-            sums = counts.sums_or_few(domains)
-            if sums is not None:
+            few = counts.few
+            if few is None or len(few) > _ONE_BY_ONE:
+                sums = counts.sums(domains)
                 numbers[: len(sums.by_domain)] += sums.by_domain * worth
                 self.counted += sums.total
                 touched = None
                 continue
-            for row, number in (counts.few or {}).items():
+            for row, number in few.items():
                 ident = domains.ids.item(row)
                 if ident >= 0:
                     numbers[ident] += number * worth
@@ -83,6 +110,11 @@ class Blend(DomainNumbers):
         self._buffer = self.touched
         self._is_touched = np.zeros(len(numbers), bool)
         self._is_touched[self.touched] = True
+        if self._few:
+            self._levels = dict(Counter(numbers.take(self.touched).tolist()))
+            rest = domains.count - len(self.touched)
+            if rest:
+                self._levels[0] = self._levels.get(0, 0) + rest
 
     def _touch(self, ident: int) -> None:
         number = len(self.touched)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from skedge.snapshot.arith import Ints
 from skedge.snapshot.nodes import LabelColumn
 
 FEW: Final = 64
 """So many domains are looked at before rows are."""
-_RARE: Final = 4
-"""One row in so many is few."""
 
 
 class ByDomain:
@@ -44,31 +45,31 @@ class ByDomain:
 
 
 class Scattered:
-    """Numbers of a view's rows of which few are not 0: `numbers[row]` for each row of the table, not to be written to,
-    and some rows, among which are all whose number is not 0."""
+    """Numbers of a view's rows of which few are not 0: `numbers[ids[row]]` for each row of the table.
 
-    __slots__ = ("_view", "numbers", "some")
+    `some`: rows of the table, among which are all whose number is not 0.
+    """
 
-    def __init__(self, view: Any, numbers: Ints, some: Ints) -> None:
+    __slots__ = ("_ids", "_numbers", "_view", "some")
+
+    def __init__(self, view: Any, ids: NDArray[np.int32], numbers: Ints, some: Ints) -> None:
         self._view = view
-        self.numbers = numbers
+        self._ids = ids
+        self._numbers = numbers
         self.some = some
 
+    def at(self, rows: Ints) -> Ints:
+        """The numbers of these rows of the table."""
+        return self._numbers.take(self._ids.take(rows))
+
     def rows(self) -> Ints:
-        return self.numbers if self._view.whole else self.numbers.take(self._view.rows)
+        found: Ints = self._numbers.take(self._view.pick(self._ids))
+        return found
 
 
 def gathered(answer: Any) -> Any:
     """An answer row by row: what is kept in fewer numbers as an array, all others as they are."""
     return answer.rows() if isinstance(answer, ByDomain | Scattered) else answer
-
-
-def scattered(view: Any, column: LabelColumn, numbers: Ints, some: Ints) -> Scattered | None:
-    """The rows' numbers if few domains (`some`) have one but 0, and every row is a domain of its own; else None."""
-    size = view.table.size
-    if len(some) * _RARE > size or not _own(column, numbers, size):
-        return None
-    return Scattered(view, numbers[:-1], some)
 
 
 def of_all_rows(column: LabelColumn, numbers: Ints, size: int) -> Any:

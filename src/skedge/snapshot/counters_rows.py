@@ -173,6 +173,7 @@ class Domains:
         "_empty_for_missing",
         "_key",
         "_position",
+        "_row_of",
         "_rule",
         "_table",
         "column",
@@ -194,6 +195,7 @@ class Domains:
         self._empty = -1
         self._position = -1
         self._columns_built = -1
+        self._row_of: Ints | None = None
         self.column: LabelColumn = table.label_column(key)
         self.ids: Ids = np.empty(0, np.int32)
         self.members: Ints = np.empty(0, np.int64)
@@ -209,12 +211,21 @@ class Domains:
 
     @property
     def nbytes(self) -> int:
-        return 600 + self.ids.nbytes + self.members.nbytes
+        return 600 + self.ids.nbytes + 2 * self.members.nbytes
 
     @property
     def everywhere(self) -> bool:
         """Whether every node counts for a domain."""
         return self.covered >= self._table.count
+
+    @property
+    def row_of(self) -> Ints | None:
+        """The row of each domain, -1 for ids without rows; None where a domain has several. Not to be written to."""
+        if self._row_of is None and self.covered == self.count:
+            rows = np.flatnonzero(self.ids >= 0)
+            self._row_of = np.full(len(self.members), -1, np.int64)
+            self._row_of[self.ids[rows]] = rows
+        return self._row_of
 
     def sync(self) -> None:
         """Brings ids and members up to date with the table; `version` grows if they changed."""
@@ -264,6 +275,7 @@ class Domains:
         self.count = int(np.count_nonzero(self.members))
         self.covered = int(self.members.sum())
         self.fewest = int(self.members[self.members > 0].min()) if self.count else 0
+        self._row_of = None
         self.version += 1
 
 

@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from skedge.plugins.inter_pod_affinity.worth import Parts
-from skedge.snapshot.arith import Ints
+from skedge.snapshot.arith import Ints, extremes
+from skedge.snapshot.blends import Blend
 from skedge.snapshot.counters import Counters
 from skedge.snapshot.counters_rows import DomainSums, RowCounts
 from skedge.snapshot.nodes import LabelColumn
+
+Parts = tuple[tuple[str, RowCounts, int], ...]
+"""(topology key, counts, what each counted pod is worth)"""
 
 
 class Tally:
@@ -80,6 +83,15 @@ class Tally:
             found[ident] = 1
         return found
 
+    @property
+    def largest(self) -> int:
+        """No node's number is above it."""
+        return int(extremes(self.by_domain)[1])
+
+    def of_view(self, view: Any) -> Any:
+        """The numbers of a view's rows."""
+        return view.by_domain(self.column, self.by_domain)
+
 
 class Tallies:
     """What some counts come to, a `Tally` for each of their keys."""
@@ -102,3 +114,29 @@ class Tallies:
         """Numbers of rows with these domain ids; 0 for a key without a tally."""
         tally = self.by_key.get(key)
         return 0 if tally is None else tally.by_domain[ids]
+
+
+class Worth:
+    """What the pods in each domain are worth to a pod and to those like it, a `Blend` for each key; kept current."""
+
+    __slots__ = ("by_key",)
+
+    def __init__(self, counters: Counters, parts: Parts) -> None:
+        of_key: dict[str, list[tuple[RowCounts, int]]] = {}
+        for key, counts, factor in parts:
+            of_key.setdefault(key, []).append((counts, factor))
+        self.by_key = {key: Blend(counters.domains(key), some) for key, some in of_key.items()}
+        self.sync()
+
+    @property
+    def nbytes(self) -> int:
+        return 1000 + sum([blend.nbytes for blend in self.by_key.values()])
+
+    @property
+    def anything(self) -> bool:
+        """Whether a counted pod is on a node with its key."""
+        return any(blend.counted for blend in self.by_key.values())
+
+    def sync(self) -> None:
+        for blend in self.by_key.values():
+            blend.sync()

@@ -8,31 +8,23 @@ from typing import Any
 import numpy as np
 
 from skedge.framework.plugin import MAX_NODE_SCORE
-from skedge.plugins.inter_pod_affinity.worth import Worth
+from skedge.plugins.inter_pod_affinity.domains import Tallies, Worth
 from skedge.snapshot.arith import truncate
-from skedge.snapshot.by_domain import gathered, scattered
-from skedge.snapshot.views import Rows
+from skedge.snapshot.by_domain import gathered
 
 
-def raw_scores(worth: Worth, view: Any) -> Any:
+def raw_scores(worth: Tallies | Worth, view: Any) -> Any:
     """Sums over the domains of each row; may be negative."""
     total: Any = None
-    for blend in worth.by_key.values():
-        column, numbers = blend.domains.column, blend.by_domain
-        part = scattered(view, column, numbers, blend.touched) if isinstance(view, Rows) else None
-        if part is None:
-            part = view.by_domain(column, numbers)
+    for numbers in worth.by_key.values():
+        part = numbers.of_view(view)
         total = part if total is None else gathered(total) + gathered(part)
     return total
 
 
-def best_raw(worth: Worth) -> int:
+def best_raw(worth: Tallies | Worth) -> int:
     """No row's sum is above it."""
-    found = 0
-    for blend in worth.by_key.values():
-        largest = blend.extremes[1]
-        found += largest if blend.domains.everywhere else max(0, largest)  # nodes without the key have 0
-    return found
+    return sum(numbers.largest for numbers in worth.by_key.values())
 
 
 class MinMaxNormalizer:
