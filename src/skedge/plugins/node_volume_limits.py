@@ -19,6 +19,7 @@ from skedge.plugins.helpers.attached_volumes import AttachedVolumes
 from skedge.plugins.helpers.csi_nodes import NO_LIMIT
 from skedge.plugins.helpers.csi_translation import in_tree
 from skedge.plugins.helpers.csi_volumes import ClaimMissing, CsiVolume, Key
+from skedge.plugins.helpers.settled_claims import SettledClaims
 from skedge.plugins.helpers.volumes import AnyPod, claim_name, claim_names, sign_volumes, written_claims
 from skedge.snapshot.arith import where
 from skedge.snapshot.pods import PodInfo
@@ -52,6 +53,7 @@ class NodeVolumeLimits:
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self._attached: AttachedVolumes = handle.shared(AttachedVolumes)
+        self._settled: SettledClaims = handle.shared(SettledClaims)
         self._nodes = self._attached.csi_nodes
         self._drivers = handle.listers.csi_drivers
         self._scaling: bool = handle.gates.enabled("VolumeLimitScaling")
@@ -59,7 +61,8 @@ class NodeVolumeLimits:
     # --- filter -------------------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: PodInfo, view: View) -> tuple[NodeNames | None, Status]:
-        return (None, SUCCESS) if pod.volumes and _may_count(pod) else _SKIPPED
+        counts = pod.volumes and (self._settled.of(pod) is not None or _may_count(pod))
+        return (None, SUCCESS) if counts else _SKIPPED
 
     def filter(self, state: CycleState, pod: PodInfo, view: View) -> Any:
         wanted = self._wanted(state, pod)
@@ -91,8 +94,9 @@ class NodeVolumeLimits:
         found: _Wanted | None = state.get(self.name)
         if found is None:
             by_driver: dict[str, list[CsiVolume]] = {}
+            settled = self._settled.of(pod)
             try:
-                for volume in self._attached.csi_volumes.of_pod(pod):
+                for volume in self._attached.csi_volumes.of_pod(pod) if settled is None else settled.csi:
                     by_driver.setdefault(volume.key[0], []).append(volume)
                 found = _Wanted(by_driver)
             except ClaimMissing as error:

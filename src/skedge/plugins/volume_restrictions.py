@@ -20,7 +20,8 @@ from skedge.framework.plugin import Depends, NodeNames
 from skedge.framework.state import CycleState
 from skedge.framework.status import SKIP, SUCCESS, Code, PluginError, Status
 from skedge.plugins.helpers.attached_volumes import AttachedVolumes
-from skedge.plugins.helpers.volumes import CLAIM, AnyPod, not_found, sign_volumes, written_claims
+from skedge.plugins.helpers.settled_claims import SettledClaims
+from skedge.plugins.helpers.volumes import CLAIM, READ_WRITE_ONCE_POD, AnyPod, not_found, sign_volumes, written_claims
 from skedge.snapshot.arith import where
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.snapshot.views import DeltaView, View
@@ -29,7 +30,6 @@ REASON_DISK: Final = "node(s) had no available disk"
 REASON_ONE_POD: Final = (
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 )
-READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 _DISK: Final = 1
 _ONE_POD: Final = 2
 _STATE: Final = "PreFilterVolumeRestrictions"
@@ -79,6 +79,8 @@ class DiskIndex:
         handle.table.observers.append(self._pod_changed)
 
     def _pod_changed(self, row: int, old: PlacedPod | None, new: PlacedPod | None) -> None:
+        if old is not None and new is not None and old.volumes == new.volumes:
+            return
         if old is not None and old.volumes:
             for disk in disks_of(old):
                 rows = self.used[disk.key]
@@ -110,13 +112,14 @@ class VolumeRestrictions:
         self._claims = handle.listers.persistent_volume_claims
         self._disks: DiskIndex = handle.shared(DiskIndex)
         self._users = handle.shared(AttachedVolumes).users
+        self._settled: SettledClaims = handle.shared(SettledClaims)
         self._table = handle.table
 
     # --- filter -------------------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: PodInfo, view: View) -> tuple[NodeNames | None, Status]:
-        if not pod.volumes:
-            return _SKIPPED
+        if not pod.volumes or self._settled.of(pod) is not None:
+            return _SKIPPED  # no disk of its own, and no claim for one pod alone
         one_pod = []
         for name in written_claims(pod):
             claim: PersistentVolumeClaim | None = self._claims.get(name, pod.namespace)
@@ -132,7 +135,7 @@ class VolumeRestrictions:
     def _is_used(self, claim: str) -> bool:
         """Whether a pod on an existing node uses the claim."""
         exists = self._table.exists
-        return any(exists.item(pod.row) for pod in self._users.get(claim, {}).values())
+        return any(exists.item(user.row) for user in self._users.get(claim, {}).values())
 
     def filter(self, state: CycleState, pod: PodInfo, view: View) -> Any:
         wanted: _Wanted | None = state.get(_STATE)

@@ -15,6 +15,7 @@ from skedge.framework.plugin import UNRESOLVABLE, Depends, NodeNames
 from skedge.framework.state import CycleState
 from skedge.framework.status import SKIP, SUCCESS, Code, Status
 from skedge.plugins.helpers.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_SEPARATOR
+from skedge.plugins.helpers.settled_claims import SettledClaims
 from skedge.plugins.helpers.volumes import (
     CLAIM,
     NO_CLAIM_NAME,
@@ -61,12 +62,13 @@ class VolumeZone:
         self._claims = handle.listers.persistent_volume_claims
         self._volumes = handle.listers.persistent_volumes
         self._classes = handle.listers.storage_classes
+        self._settled: SettledClaims = handle.shared(SettledClaims)
 
     # --- filter -------------------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: PodInfo, view: View) -> tuple[NodeNames | None, Status]:
-        if not pod.volumes:
-            return _SKIPPED
+        if not pod.volumes or self._settled.of(pod) is not None:
+            return _SKIPPED  # no label of a zone
         found = self._topologies(pod)
         if isinstance(found, str):
             return None, Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, found)

@@ -172,7 +172,6 @@ class PodInfo:
         "_caches",
         "_shape",
         "_terms",
-        "_volumes",
         "key",
         "labels",
         "name",
@@ -180,6 +179,7 @@ class PodInfo:
         "pod",
         "priority",
         "uid",
+        "volumes",
     )
 
     def __init__(self, pod: Pod) -> None:
@@ -194,7 +194,10 @@ class PodInfo:
         self._caches: dict[str, Any] = {}
         self._shape: Shape | None = None
         self._terms: PodTerms | None = None if pod.spec.affinity is not None else NO_TERMS
-        self._volumes: tuple[Volume, ...] | None = None if pod.spec.volumes else ()
+        self.volumes: tuple[Volume, ...] = ()
+        """Those that rules look at: not configMap, secret, emptyDir, hostPath, projected, ..."""
+        if pod.spec.volumes:
+            self.volumes = tuple([volume for volume in pod.spec.volumes if _matters(volume)])
 
     def cached(self, what: str) -> Any:
         """A value plugins keep with the pod (compiled terms, a fragment), or None."""
@@ -272,14 +275,6 @@ class PodInfo:
         found = self._terms
         if found is None:
             found = self._terms = _terms_of(self.affinity, self.namespace)
-        return found
-
-    @property
-    def volumes(self) -> tuple[Volume, ...]:
-        """The volumes that rules look at: not configMap, secret, emptyDir, hostPath, projected, ..."""
-        found = self._volumes
-        if found is None:
-            found = self._volumes = tuple([volume for volume in self.pod.spec.volumes or () if _matters(volume)])
         return found
 
     @property

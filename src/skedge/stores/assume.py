@@ -38,6 +38,12 @@ class AssumeCache(Generic[T]):
                 return found
         return self.store.get(name, namespace)
 
+    def stored(self, name: str, namespace: str = "") -> T | None:
+        """The stored object; None where there is none, or another is assumed."""
+        if self._assumed and (f"{namespace}/{name}" if namespace else name) in self._assumed:
+            return None
+        return self.store.get(name, namespace)
+
     def assume(self, obj: T) -> None:
         """Takes a changed object for what the server will say. Raises AssumeError unless its version is as known."""
         meta: Any = obj.metadata  # type: ignore[attr-defined]

@@ -17,19 +17,21 @@ from skedge.framework.handle import Handle
 from skedge.framework.status import PluginError
 from skedge.plugins.helpers.csi_nodes import MANY, CsiNodes, grown
 from skedge.plugins.helpers.csi_volumes import CsiVolumes, Key, Source
-from skedge.plugins.helpers.volumes import CLAIM, STORAGE_CLASS, VOLUME, claim_names
+from skedge.plugins.helpers.volumes import STORAGE_CLASS, VOLUME, claim_names
 from skedge.snapshot.arith import Ints
 from skedge.snapshot.pods import PlacedPod
 
 
-class _User:
-    """A pod with volumes: what they were worked out from, and what is counted for it on its row."""
+class User:
+    """A pod with a node and volumes: its claims (`namespace/name`), what else its volumes were worked out from, and
+    what is counted for it on its row."""
 
-    __slots__ = ("counted", "error", "pod", "row", "sources")
+    __slots__ = ("claims", "counted", "error", "pod", "row", "sources")
 
     def __init__(self, pod: PlacedPod, row: int) -> None:
         self.pod = pod
         self.row = row
+        self.claims = [f"{pod.namespace}/{name}" for name in claim_names(pod)]
         self.sources: set[Source] = set()
         self.counted: list[Key] = []
         self.error = ""
@@ -51,11 +53,11 @@ class AttachedVolumes:
         self._most: dict[str, int] = {}  # driver -> no row has more volumes; fewer there may be
         self.holders: dict[Key, dict[int, int]] = {}
         """Volume -> row -> number of pods there that use it."""
-        self.users: dict[str, dict[str, PlacedPod]] = {}
+        self.users: dict[str, dict[str, User]] = {}
         """Claim (`namespace/name`) -> pods with a node that use it, by UID."""
         self.errors: dict[int, str] = {}
         """Rows with a pod whose volumes can't be worked out, and why."""
-        self._pods: dict[str, _User] = {}
+        self._pods: dict[str, User] = {}
         self._stale: set[str] = set()  # UIDs
         self._used: dict[Source, set[str]] = {}  # -> UIDs
         self._attachments: dict[str, dict[str, VolumeAttachment]] = {}  # node -> name -> attachment
@@ -81,33 +83,29 @@ class AttachedVolumes:
     def _pod_changed(self, row: int, old: PlacedPod | None, new: PlacedPod | None) -> None:
         if old is not None and old.volumes:
             if new is not None and new.volumes == old.volumes:
-                user = self._pods[old.uid]
-                user.pod = new
-                for name in claim_names(new):
-                    self.users[f"{new.namespace}/{name}"][new.uid] = new
+                self._pods[old.uid].pod = new
                 return
             self._forget(old)
         if new is not None and new.volumes:
-            self._pods[new.uid] = _User(new, row)
+            user = self._pods[new.uid] = User(new, row)
             self._stale.add(new.uid)
-            for name in claim_names(new):
-                self.users.setdefault(f"{new.namespace}/{name}", {})[new.uid] = new
+            for claim in user.claims:
+                self.users.setdefault(claim, {})[new.uid] = user
 
     def _forget(self, pod: PlacedPod) -> None:
         user = self._pods.pop(pod.uid)
         self._stale.discard(pod.uid)
         self._take_off(user)
-        for name in claim_names(pod):
-            key = f"{pod.namespace}/{name}"
-            users = self.users.get(key)
+        for claim in user.claims:
+            users = self.users.get(claim)
             if users is not None:
                 users.pop(pod.uid, None)
                 if not users:
-                    del self.users[key]
+                    del self.users[claim]
 
     def _claim_changed(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
         meta = (new or old).metadata  # type: ignore[union-attr]
-        self._stale |= self._used.get((CLAIM, f"{meta.namespace}/{meta.name}"), _NOBODY)
+        self._stale |= self.users.get(f"{meta.namespace}/{meta.name}", _NO_USERS).keys()
 
     def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
         name = (new or old).metadata.name  # type: ignore[union-attr]
@@ -164,7 +162,7 @@ class AttachedVolumes:
                 self._count(self._pods[uid])
             self._stale.clear()
 
-    def _count(self, user: _User) -> None:
+    def _count(self, user: User) -> None:
         self._take_off(user)
         try:
             volumes = self.csi_volumes.of_pod(user.pod, user.sources)
@@ -182,7 +180,7 @@ class AttachedVolumes:
                 if rows[user.row] == 1 and not self.is_attached(user.row, volume.key):
                     self._add(volume.key, user.row, 1)
 
-    def _take_off(self, user: _User) -> None:
+    def _take_off(self, user: User) -> None:
         for source in user.sources:
             used = self._used.get(source)
             if used is not None:
@@ -250,3 +248,4 @@ class AttachedVolumes:
 
 _NOBODY: frozenset[str] = frozenset()
 _NOTHING: frozenset[Any] = frozenset()
+_NO_USERS: dict[str, User] = {}

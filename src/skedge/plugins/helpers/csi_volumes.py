@@ -25,7 +25,7 @@ Key = tuple[str, str]
 """(driver, handle): what makes two volumes the same."""
 
 Source = tuple[str, str]
-"""(kind, key) of an object that a pod's volumes were worked out from; the kinds are CLAIM, VOLUME, STORAGE_CLASS."""
+"""(kind, name) of an object besides claims that a pod's volumes were worked out from: a VOLUME or a STORAGE_CLASS."""
 
 
 class CsiVolume(NamedTuple):
@@ -67,13 +67,10 @@ class CsiVolumes:
         return [*found.values()]
 
     def _behind_claim(self, pod: AnyPod, volume: Volume, name: str, sources: set[Source] | None) -> CsiVolume | None:
-        key = f"{pod.namespace}/{name}"
-        if sources is not None:
-            sources.add((CLAIM, key))
         claim: PersistentVolumeClaim | None = self._claims.get(name, pod.namespace)
         if claim is None:
             if sources is None:
-                raise ClaimMissing(f"looking up PVC {key}: {not_found(CLAIM, name)}")
+                raise ClaimMissing(f"looking up PVC {pod.namespace}/{name}: {not_found(CLAIM, name)}")
             return None
         if volume.ephemeral is not None and volume.persistent_volume_claim is None:
             error = ownership_error(pod, claim)
@@ -84,8 +81,8 @@ class CsiVolumes:
                 sources.add((VOLUME, claim.spec.volume_name))
             pv: PersistentVolume | None = self._volumes.get(claim.spec.volume_name)
             if pv is not None:
-                return _of_volume(pv)
-        return self._to_come(claim, key, sources)
+                return csi_volume(pv)
+        return self._to_come(claim, f"{pod.namespace}/{name}", sources)
 
     def _to_come(self, claim: PersistentVolumeClaim, key: str, sources: set[Source] | None) -> CsiVolume | None:
         """What a claim without a volume will count as, by the provisioner of its class."""
@@ -113,7 +110,8 @@ def _inline(volume: Volume) -> CsiVolume | None:
     return None if handle is None else CsiVolume((plugin.driver, handle), plugin.name)
 
 
-def _of_volume(pv: PersistentVolume) -> CsiVolume | None:
+def csi_volume(pv: PersistentVolume) -> CsiVolume | None:
+    """The volume as limits count it; None: they do not."""
     if pv.spec.csi is not None:
         return CsiVolume((pv.spec.csi.driver, pv.spec.csi.volume_handle))
     plugin = in_tree(pv.spec)

@@ -29,6 +29,10 @@ SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
+LOST: Final = "Lost"
+"""Phase of a claim whose volume is gone."""
+READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
+
 NO_CLAIM_NAME: Final = "PersistentVolumeClaim had no name"
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from skedge.api.storage import PersistentVolumeClaim, StorageClass
 from skedge.plugins.helpers.volumes import (
     CLAIM,
+    LOST,
     WAIT_FOR_FIRST_CONSUMER,
     claim_name,
     class_of,
@@ -16,8 +17,6 @@ from skedge.plugins.helpers.volumes import (
     ownership_error,
 )
 from skedge.snapshot.pods import PodInfo
-
-LOST: Final = "Lost"
 
 
 class ClaimError(Exception):

@@ -13,13 +13,13 @@ from skedge.framework.handle import Handle
 from skedge.plugins.helpers.csi_nodes import CsiNodes
 from skedge.plugins.helpers.csi_translation import in_tree, translated_affinity
 from skedge.plugins.helpers.node_match import terms_hold
+from skedge.plugins.helpers.settled_claims import SettledClaims
 from skedge.plugins.helpers.volumes import SELECTED_NODE, volume_terms
 from skedge.plugins.volume_binding.capacities import NO_SPACE, NOT_POSSIBLE, Capacities, Provisioning, provisioning
 from skedge.plugins.volume_binding.claims import PodClaims
 from skedge.plugins.volume_binding.offers import Request
 from skedge.plugins.volume_binding.pools import NONE, Match, Pools
 from skedge.snapshot.arith import Bools, Ints, where
-from skedge.stores.assume import AssumeCache
 
 NODE_CONFLICT: Final = 1
 BIND_CONFLICT: Final = 2
@@ -56,8 +56,8 @@ class VolumeFinder:
 
     def __init__(self, handle: Handle) -> None:
         listers = handle.listers
-        self.claims: AssumeCache[PersistentVolumeClaim] = AssumeCache(listers.persistent_volume_claims)
-        self.volumes: AssumeCache[PersistentVolume] = AssumeCache(listers.persistent_volumes)
+        self.settled: SettledClaims = handle.shared(SettledClaims)
+        self.claims, self.volumes = self.settled.claims, self.settled.volumes
         self.classes = listers.storage_classes
         self.csi_nodes: CsiNodes = handle.shared(CsiNodes)
         self.pools = Pools(self.volumes)

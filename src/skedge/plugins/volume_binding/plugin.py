@@ -62,6 +62,12 @@ class VolumeBinding:
     def pre_filter(self, state: CycleState, pod: PodInfo, view: View) -> tuple[NodeNames | None, Status]:
         if not pod.volumes:
             return _SKIPPED
+        settled = self._finder.settled.of(pod)
+        if settled is not None:
+            if settled.anywhere:
+                return _SKIPPED
+            state.write(self.name, _Volumes(PodClaims(settled.claims, (), False)))
+            return None, SUCCESS
         any_claim, error = usable(pod, self._claims)
         if error:
             return None, Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error)
