@@ -99,7 +99,9 @@ DEVIATIONS: Final = (
         _PREEMPTION,
         "All nodes that may help are tried unless arguments say otherwise",
         "`minCandidateNodesPercentage`, `minCandidateNodesAbsolute`",
-        "Absent, every potential node is dry-run. Given, upstream's number of candidates and offset are used.",
+        "Absent, every potential node is dry-run; while the pods of more than 500 of them changed since they were last "
+        "looked at, those with the same pods and 500 others, until a candidate breaks no budget. Given, upstream's "
+        "number of candidates and offset are used.",
     ),
     Deviation(
         _PREEMPTION,

@@ -19,7 +19,6 @@ from skedge.preemption.choice import Candidate
 from skedge.preemption.evaluator import Evaluator, Outcome, Sample
 from skedge.snapshot.pods import PodInfo
 
-STATE_KEY: Final = "preemption-outcome"
 RUNNING: Final = "waiting for the preemption for this pod to be finished"
 GROUP_RUNNING: Final = "waiting for the preemption for this pod group to be finished"
 GROUP_NOT_FOUND: Final = "pod group for pod not found"
@@ -88,7 +87,6 @@ class DefaultPreemption:
 
     def conclude(self, state: CycleState, pod: PodInfo, outcome: Outcome) -> tuple[PostFilterResult | None, Status]:
         """Has the chosen victims evicted; what PostFilter answers."""
-        state.write(STATE_KEY, outcome)
         status, chosen = outcome.status, outcome.chosen
         if not status.ok or chosen is None:
             result = PostFilterResult("") if outcome.clears else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +46,7 @@ def measure(candidates: Sequence[Candidate]) -> Measures:
     """The measures of candidates given as pods (those that extenders sent back)."""
     first = [max(pod.priority for pod in c.victims) for c in candidates]
     start = [
-        min(inf if pod.start_time is None else pod.start_time for pod in c.victims if pod.priority == top)
+        min(pod.start_time for pod in c.victims if pod.priority == top)
         for c, top in zip(candidates, first, strict=True)
     ]
     return Measures(

@@ -27,11 +27,18 @@ class PluginCodes(Protocol):
 class Trials(Protocol):
     """Runs the filters of the cycle on hypothetical worlds."""
 
+    @property
+    def only_amounts(self) -> bool:
+        """Whether pods on a row matter by what they ask for alone, and the less the better."""
+
     def codes(self, view: DeltaView) -> Sequence[PluginCodes]:
         """Every filter's codes, in Filter order. A plugin that fails gives codes too; their words say so."""
 
-    def codes_of_moving(self, view: DeltaView) -> Sequence[PluginCodes]:
+    def codes_of_moving(self, view: DeltaView, counted: bool = True) -> Sequence[PluginCodes]:
         """Codes of those filters only that pods on the row can change."""
+
+    def count_tried(self, worlds: int, fit: int) -> None:
+        """Notes worlds that were not counted one by one, and how many of them the pod fitted."""
 
     def nominated(self) -> Crowd:
         """Pods that were promised room and count for this pod: they must fit as well."""

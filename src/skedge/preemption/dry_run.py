@@ -1,8 +1,9 @@
 """Which pods must go on each of many nodes, all nodes at once. Upstream: `SelectVictimsOnNode`, `DryRunPreemption`.
 
 On every node all pods of lower priority go first. Where the pod then fits, victims come back one by one, those that
-would break a budget first, then by importance; one with which the pod still fits stays. Round k brings the k-th victim
-of every node back, so there are as many rounds as the fullest node has victims.
+would break a budget first, then by importance; one with which the pod still fits stays. Each round brings a victim of
+every node back. Where only amounts matter, victims in turn that ask for the same are one round: how many of them can
+stay is found by halves.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from skedge.framework.status import Code, Status
 from skedge.preemption.budgets import Budgets
 from skedge.preemption.choice import Candidate, Measures
 from skedge.preemption.cycle import Cycle, PluginCodes
-from skedge.preemption.ranks import NOBODY, PodRanks
-from skedge.preemption.worlds import Freed, Removed, Worlds
+from skedge.preemption.ranks import PodRanks
+from skedge.preemption.worlds import Back, Freed, Removed, Worlds
 from skedge.snapshot.arith import Bools, Ints
 from skedge.snapshot.crowd import Promised
 from skedge.snapshot.views import DeltaView
@@ -50,72 +51,82 @@ class DryRun:
         self._failed: list[Rejection] = []
         self._tested: list[tuple[Ints, Sequence[PluginCodes]]] = []
         priority = cycle.pod.priority
-        lowest = ranks.priority[:, rows].min(axis=0, initial=NOBODY)
-        without = rows[lowest >= priority]
-        if len(without):
-            self._failed.append(Rejection(NO_VICTIMS, without))
-        self._worlds = Worlds(ranks, rows[lowest < priority], priority)
-        self._added = cycle.trials.nominated()
-        self._place_promises()
+        lower = np.count_nonzero(ranks.priority[:, rows] < priority, axis=0)
+        if not lower.all():
+            self._failed.append(Rejection(NO_VICTIMS, rows[lower == 0]))
+            rows, lower = rows[lower > 0], lower[lower > 0]
+        self._worlds = Worlds(ranks, rows, lower)
+        self._added = added = cycle.trials.nominated()
+        self._is_crowded: Bools = added.count[rows] > 0 if added else np.zeros(len(rows), bool)
+        self._promised = Promised(added, rows) if added else None
         self._remove_all()
         self._bring_back()
-
-    def _place_promises(self) -> None:
-        """Finds the lines of pods that were promised room; again whenever lines have moved."""
-        rows, added = self._worlds.rows, self._added
-        self._crowded_lines: Ints = np.zeros(0, np.int64)
-        self._promised: Promised | None = None
-        if added:
-            self._crowded_lines = np.flatnonzero(added.count[rows])
-            self._promised = Promised(added, rows)
 
     # --- the two steps ------------------------------------------------------------------------------------------------
 
     def _remove_all(self) -> None:
-        worlds = self._worlds
-        fits = np.ones(worlds.lines, bool)
-        crowded = self._crowded(worlds.lines)
+        alive = self._worlds.alive
+        crowded = np.flatnonzero(self._is_crowded)
         if len(crowded):
-            fits[crowded] &= self._test(crowded, added=True)
-        fits &= self._test(np.arange(worlds.lines))
-        if not fits.all():
-            worlds.keep(fits)
-            self._place_promises()
+            alive[crowded] &= self._test(crowded, added=True)
+        alive &= self._test(np.arange(len(alive)))
 
     def _test(self, lines: Ints, added: bool = False) -> Bools:
         """Runs all filters on worlds without any victim; the codes are kept for words about those that do not fit."""
-        codes = self._cycle.trials.codes(self._view(lines, -1, added))
+        nobody = np.zeros(len(lines), np.int64)
+        codes = self._cycle.trials.codes(self._view(Back(lines, nobody, nobody), added))
         self._tested.append((self._worlds.rows[lines], codes))
         return _all_pass(codes, len(lines))
 
     def _bring_back(self) -> None:
-        worlds = self._worlds
+        worlds, trials = self._worlds, self._cycle.trials
         broken = self._budgets.violated(worlds.labels(), worlds.pod_at) if self._budgets and worlds.lines else None
         order = worlds.reorder(broken) if broken is not None else None
-        for k in range(len(worlds.gone)):
-            count = worlds.taking_back(k)
-            lines = np.arange(count)
-            fits = _all_pass(self._cycle.trials.codes_of_moving(self._view(lines, k)), count)
-            crowded = self._crowded(count)
-            if len(crowded):
-                fits[crowded] &= _all_pass(
-                    self._cycle.trials.codes_of_moving(self._view(crowded, k, added=True)), len(crowded)
-                )
-            worlds.take_back(k, fits)
+        runs = worlds.runs() if trials.only_amounts else None
+        reached: Ints = np.zeros(worlds.lines, np.int64)  # the next victim of each line
+        lines = np.flatnonzero(worlds.alive)
+        while len(lines := lines[reached[lines] < worlds.victims[lines]]):
+            first = reached[lines]
+            back = Back(lines, first, np.ones_like(lines) if runs is None else runs[first, lines])
+            stay = self._fits(back).astype(np.int64) if runs is None else self._most(back)
+            worlds.take_back(back._replace(number=stay))
+            reached[lines] += back.number
         self._measure(broken, order)
 
-    def _view(self, lines: Ints, k: int, added: bool = False) -> DeltaView:
-        """The worlds of these lines, with the k-th victim back (-1: none)."""
-        worlds = self._worlds
-        rows = worlds.rows[lines]
-        removed = Removed(worlds, lines, k)
-        if not added:
-            return DeltaView(self._cycle.table, rows, None, removed, Freed(worlds, slice(0, len(lines)), k))
-        return DeltaView(self._cycle.table, rows, self._added, removed, Freed(worlds, lines, k, self._promised))
+    def _most(self, back: Back) -> Ints:
+        """How many of each run can stay, from its first one on."""
+        lines, first, number = back
+        fit = np.where(self._fits(back, counted=False), number, 0)
+        too_many = np.where(fit == 0, number, number + 1)
+        middle = fit + 1  # often none can stay
+        while len(open_ := np.flatnonzero(too_many - fit > 1)):
+            tried = middle[open_]
+            fits = self._fits(Back(lines[open_], first[open_], tried), counted=False)
+            fit[open_] = np.where(fits, tried, fit[open_])
+            too_many[open_] = np.where(fits, too_many[open_], tried)
+            middle = (fit + too_many) // 2
+        # One after another, each would be tried with those that were promised room, and then without them.
+        again = int(fit[self._is_crowded[lines]].sum())
+        self._cycle.trials.count_tried(int(number.sum()) + again, int(fit.sum()) + again)
+        return fit
 
-    def _crowded(self, lines: int) -> Ints:
-        """Those of the first lines whose rows have pods that were promised room."""
-        return self._crowded_lines[: int(np.searchsorted(self._crowded_lines, lines))]
+    def _fits(self, back: Back, counted: bool = True) -> Bools:
+        """Whether the pod still fits with these victims back."""
+        codes_of = self._cycle.trials.codes_of_moving
+        fits = _all_pass(codes_of(self._view(back), counted), len(back.lines))
+        crowded = np.flatnonzero(self._is_crowded[back.lines])
+        if len(crowded):
+            some = Back(*(each[crowded] for each in back))
+            fits[crowded] &= _all_pass(codes_of(self._view(some, added=True), counted), len(crowded))
+        return fits
+
+    def _view(self, back: Back, added: bool = False) -> DeltaView:
+        """The worlds of some lines, with some victims back."""
+        worlds = self._worlds
+        rows, removed = worlds.rows[back.lines], Removed(worlds, back)
+        if not added:
+            return DeltaView(self._cycle.table, rows, None, removed, Freed(worlds, back))
+        return DeltaView(self._cycle.table, rows, self._added, removed, Freed(worlds, back, self._promised))
 
     # --- what came out ------------------------------------------------------------------------------------------------
 
@@ -139,9 +150,10 @@ class DryRun:
         self.measures = Measures(violations, first, cost, gone.sum(axis=0), start)
         self._lines: Ints = np.arange(worlds.lines)
         helped = self.measures.victims > 0
-        for row in rows[~helped].tolist():
+        for row in rows[worlds.alive & ~helped].tolist():
             error = ValueError(no_victim(self._cycle.table.names[row]))
             self._failed.append(Rejection(Status.from_error(error), np.array([row], np.int64)))
+        helped &= worlds.alive
         if not helped.all():
             self.select(np.flatnonzero(helped))
 

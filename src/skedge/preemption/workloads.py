@@ -6,7 +6,6 @@ Upstream: `framework/preemption/podgrouppreemption.go`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from math import inf
 from typing import Final, NamedTuple
 
 from skedge.api.labels import SelectorError, compile_selector
@@ -45,8 +44,7 @@ def by_importance(found: Iterable[Unit]) -> list[Unit]:
 
     def key(unit: Unit) -> tuple[int, int, int, float]:
         first = unit.pods[0]
-        started = inf if first.start_time is None else first.start_time
-        return -unit.priority, first.group is None, -len(unit.pods), started
+        return -unit.priority, first.group is None, -len(unit.pods), first.start_time
 
     return sorted(found, key=key)
 

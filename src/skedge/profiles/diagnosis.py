@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.ma  # np.unique loads it when first called, and the loop would stand still for that
 
 from skedge.framework.plugin import UNRESOLVABLE
 from skedge.framework.state import CycleState

@@ -66,6 +66,9 @@ class Measures:
     def tried(self, plugins: Sequence[Any], codes: Sequence[Codes]) -> None:
         """Hypothetical worlds were filtered by these plugins, all of which answered yes but for those with codes."""
 
+    def tried_in_turn(self, plugins: Sequence[Any], judge: Any, worlds: int, fit: int) -> None:
+        """The same where one plugin alone may have answered no."""
+
     def pre_scored(self, search: Search, start: float) -> float:
         return 0.0
 
@@ -251,6 +254,13 @@ class CountedMeasures(Measures):
             found = by_name.get(plugin.name)
             if found is not None:
                 alive = alive & (found == 0)
+
+    def tried_in_turn(self, plugins: Sequence[Any], judge: Any, worlds: int, fit: int) -> None:
+        alive = worlds
+        for plugin in plugins:
+            self._filter[plugin.name].inc(alive)
+            if plugin is judge:
+                alive = fit
 
     def pre_scored(self, search: Search, start: float) -> float:
         self._alike(search).pre_score.value += 1

@@ -446,6 +446,13 @@ class Search:
             raise AssertionError
         return self.nomination
 
+    def preempt(self) -> tuple[PostFilterResult | None, Any]:
+        """`post_filter`, and what the plugin that evicts pods found, if there is one (for tools and tests)."""
+        found = None
+        for plugin, found in self.post_filter_steps(halves=True):
+            plugin.choose(found)
+        return self.nomination, found
+
     def post_filter_steps(self, *, halves: bool = False) -> Iterator[Any]:
         """`post_filter`, its result in `nomination`; with `halves` it stops before a plugin that evicts pods chooses.
 

@@ -47,13 +47,23 @@ class Trials:
         self._plugins = [plugin for plugin in search.profile.filter if plugin.name not in search.skip_filter]
         self._moving = [plugin for plugin in self._plugins if moves(plugin)]
 
+    @property
+    def only_amounts(self) -> bool:
+        """Whether pods on a row matter by what they ask for alone, the less the better, and to one plugin."""
+        return len(self._moving) == 1 and getattr(self._moving[0], "by_amounts", False)
+
     def codes(self, view: DeltaView) -> Sequence[Codes]:
         """Every filter's codes, in Filter order."""
         return self._counted([self._answer(plugin, view) for plugin in self._plugins])
 
-    def codes_of_moving(self, view: DeltaView) -> Sequence[Codes]:
+    def codes_of_moving(self, view: DeltaView, counted: bool = True) -> Sequence[Codes]:
         """Codes of the filters that the view's pods may change."""
-        return self._counted([self._answer(plugin, view) for plugin in self._moving])
+        codes = [self._answer(plugin, view) for plugin in self._moving]
+        return self._counted(codes) if counted else codes
+
+    def count_tried(self, worlds: int, fit: int) -> None:
+        """For the metrics: worlds that were not counted one by one, where only amounts matter."""
+        self._search.profile.measures.tried_in_turn(self._plugins, self._moving[0], worlds, fit)
 
     def _counted(self, codes: Sequence[Codes]) -> Sequence[Codes]:
         self._search.profile.measures.tried(self._plugins, codes)

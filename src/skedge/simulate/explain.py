@@ -13,8 +13,7 @@ from typing import Final
 import numpy as np
 
 from skedge.framework.status import PluginError, Status
-from skedge.plugins.default_preemption import STATE_KEY
-from skedge.preemption.evaluator import Outcome
+from skedge.preemption.evaluator import CHANGED_AT_ONCE, Outcome
 from skedge.profiles.diagnosis import Diagnosis
 from skedge.profiles.profile import Profile
 from skedge.profiles.search import CycleError, Search
@@ -87,10 +86,15 @@ def _absent(cluster: Cluster, pod: PodInfo) -> Iterator[None]:
 def _all_nodes(profile: Profile) -> Iterator[None]:
     """Searches that look at every node, whatever share of them the profile would look for."""
     sampler, profile.sampler = profile.sampler, None
+    evaluators = [plugin.evaluator for plugin in profile.post_filter if hasattr(plugin, "evaluator")]
+    for evaluator in evaluators:
+        evaluator.changed_at_once = profile.table.capacity
     try:
         yield
     finally:
         profile.sampler = sampler
+        for evaluator in evaluators:
+            evaluator.changed_at_once = CHANGED_AT_ONCE
 
 
 def _pre_enqueue(profile: Profile, pod: PodInfo, found: Explanation) -> None:
@@ -127,8 +131,8 @@ def _evaluate(cluster: Cluster, profile: Profile, pod: PodInfo, found: Explanati
             found.verdict = "Schedulable"
         return
     if profile.post_filter:
-        search.post_filter()
-        found.preemption = _preemption(search, diagnosis)
+        _, outcome = search.preempt()
+        found.preemption = _preemption(outcome, diagnosis)
     if found.verdict != "Gated":
         found.message = diagnosis.message()
 
@@ -188,9 +192,8 @@ def _scores(search: Search, found: Explanation) -> None:
     found.best = [each.node for each in found.feasible if each.total == top]
 
 
-def _preemption(search: Search, diagnosis: Diagnosis) -> Preemption | None:
+def _preemption(outcome: Outcome | None, diagnosis: Diagnosis) -> Preemption | None:
     """What preemption found; None where the profile has none, or another plugin spoke the last word."""
-    outcome: Outcome | None = search.state.get(STATE_KEY)
     if outcome is None:
         return Preemption(message=diagnosis.post_filter_message) if diagnosis.post_filter_message else None
     candidates = sorted(outcome.candidates.values(), key=lambda each: (len(each.victims), each.node))

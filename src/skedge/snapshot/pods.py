@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from datetime import datetime
+from math import inf
 from sys import intern
 from typing import Any, Final, TypeVar
 
@@ -106,9 +107,9 @@ def tracked(requests: dict[str, int]) -> Requests:
     return first + tuple(sorted((n, v) for n, v in requests.items() if n not in _FIRST and is_scalar(n)))
 
 
-def seconds(time: str | None) -> float | None:
+def _started(time: str | None) -> float:
     """RFC 3339 as seconds since the epoch."""
-    return None if not time else datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
+    return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp() if time else inf
 
 
 class Shape:
@@ -258,8 +259,9 @@ class PodInfo:
         return self.pod.metadata.deletion_timestamp is not None
 
     @property
-    def start_time(self) -> float | None:
-        return seconds(self.pod.status.start_time)
+    def start_time(self) -> float:
+        """Seconds since the epoch; infinite while it has not started."""
+        return _started(self.pod.status.start_time)
 
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
@@ -369,7 +371,7 @@ class PlacedPod:
         self.resource_version = meta.resource_version
         self.nominated_node_name = status.nominated_node_name
         self.terminating = meta.deletion_timestamp is not None
-        self.start_time = seconds(status.start_time) if status.start_time else None
+        self.start_time = _started(status.start_time) if status.start_time else inf
         self.gated = bool(spec.scheduling_gates)
         self.generation = info.generation
         self.claim_statuses = info.claim_statuses

@@ -20,6 +20,7 @@ import msgspec
 from skedge.api.core import Pod
 from skedge.assembly import all_plugins
 from skedge.framework.status import Status
+from skedge.preemption.evaluator import Outcome
 from skedge.profiles.search import CycleError, Search
 from skedge.snapshot.pods import PodInfo
 from skedge.testing.cases import Cluster, Compare, Difference, read_cases
@@ -151,18 +152,17 @@ def _compare_failure(search: Search, expected: Mapping[str, Any], compare: Compa
     compare("", "fitErrorMessageWithoutPostFilter", without, diagnosis.message(post_filter=False))
     compare("", "unschedulablePlugins", expected.get("unschedulablePlugins"), sorted(diagnosis.unschedulable_plugins))
     if search.profile.post_filter:
-        result = search.post_filter()
+        result, outcome = search.preempt()
         compare("", "fitErrorMessage", expected.get("fitErrorMessage"), diagnosis.message())
         wanted = expected.get("postFilter")
         if wanted is not None:
             nominating = None if result is None or result.nominate is None else "set" if result.nominate else "clear"
             compare("", "postFilter.nominating", wanted.get("nominating"), nominating)
-        _compare_preemption(search, expected, compare)
+        _compare_preemption(outcome, expected, compare)
 
 
-def _compare_preemption(search: Search, expected: Mapping[str, Any], compare: Compare) -> None:
-    """Candidates, victims and the pick, where the profile's preemption kept what it found in the cycle's state."""
-    outcome = search.state.get("preemption-outcome")
+def _compare_preemption(outcome: Outcome | None, expected: Mapping[str, Any], compare: Compare) -> None:
+    """Candidates, victims and the pick; `outcome` is None where the profile does not preempt."""
     wanted = expected.get("preemption")
     if outcome is None:
         if wanted is not None:

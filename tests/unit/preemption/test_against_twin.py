@@ -27,8 +27,7 @@ def test_candidates_victims_and_choice(seed: int) -> None:
             cluster.cache.assume_pod(pod, cluster.cache.table.names[int(search.rows[0])])
             continue
         statuses = search.diagnosis.node_statuses()
-        result = search.post_filter()
-        outcome = search.state.read("preemption-outcome")
+        result, outcome = search.preempt()
         expected = {
             node: twin.on_node(cluster, search, node)
             for node, status in statuses.items()

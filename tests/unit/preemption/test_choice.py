@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,7 +14,7 @@ NEGATIVE, LOW, MID, HIGH = -100, 0, 100, 1000
 
 class Victim(NamedTuple):
     priority: int
-    start_time: float | None = 0.0
+    start_time: float = 0.0
 
 
 def candidates(*lists: list[Any], broken: tuple[int, ...] = ()) -> list[Candidate]:
@@ -38,7 +39,7 @@ def candidates(*lists: list[Any], broken: tuple[int, ...] = ()) -> list[Candidat
         ([[(MID, 2.0), (MID, 2.0)], [(MID, 3.0), (MID, 3.0)], [(MID, 1.0), (MID, 1.0)]], ["n2"]),
         ([[(MID, 4.0), (MID, 2.0)], [(MID, 5.0), (MID, 1.0)], [(MID, 3.0), (MID, 6.0)]], ["n3"]),
         ([[(LOW, 4.0), (MID, 2.0)], [(MID, 6.0), (LOW, 1.0)], [(LOW, 3.0), (MID, 5.0)]], ["n2"]),
-        ([[(MID, None)], [(MID, 9.0)]], ["n1"]),  # one that has not started counts as started now
+        ([[(MID, inf)], [(MID, 9.0)]], ["n1"]),  # one that has not started counts as started now
         ([[MID]], ["n1"]),
     ],
 )

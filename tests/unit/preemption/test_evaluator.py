@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from skedge.api.core import Pod
 from skedge.framework.status import Code
+from skedge.plugins.noderesources.fit import NodeResourcesFit
 from skedge.preemption.choice import Candidate
-from skedge.preemption.evaluator import Outcome, restrict
+from skedge.preemption.evaluator import Evaluator, Outcome, restrict
 from skedge.profiles.search import Search
-from skedge.snapshot.pods import PodInfo
+from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.testing.cases import Cluster
 
 
@@ -52,8 +56,7 @@ def preempt(made: Cluster, preemptor: dict[str, Any]) -> tuple[Search, Any, Outc
     search = Search(made.profiles["default-scheduler"], PodInfo(msgspec.convert(preemptor, Pod)), made.nominator)
     search.run()
     assert not len(search.rows)
-    result = search.post_filter()
-    return search, result, search.state.read("preemption-outcome")
+    return search, *search.preempt()
 
 
 def victims(outcome: Outcome) -> dict[str, list[str]]:
@@ -254,3 +257,91 @@ def test_extenders_leave_some_or_none() -> None:
     assert outcome.nominated == "n1"
     plugin.evaluator.choose_among(outcome, {})
     assert outcome.status.message == "no candidate node for preemption"
+
+
+def evaluator_of(made: Cluster, at_once: int) -> Evaluator:
+    """With only so many changed nodes looked at in one go."""
+    found: Evaluator = next(
+        p.evaluator for p in made.profiles["default-scheduler"].plugins if p.name == "DefaultPreemption"
+    )
+    found.changed_at_once = at_once
+    return found
+
+
+def crowd(number: int, *, more: int = 0, priority: int = 0) -> Cluster:
+    """Full nodes; the pods of the last `more` of them are protected by no budget, all others by one."""
+    made = cluster(("pdbs", budget("b", WEB, 0)))
+    for i in range(number):
+        made.add("nodes", node(f"n{i}"))
+        made.add("pods", pod(f"there{i}", priority, "2", f"n{i}", labels=WEB if i < number - more else DB))
+    return made
+
+
+def test_many_changed_nodes_are_looked_at_piece_by_piece() -> None:
+    made = crowd(7, more=7)
+    evaluator_of(made, 2)
+    seen: list[int] = []
+    for _ in range(5):
+        _, result, outcome = preempt(made, pod("p", 10, "2"))
+        assert result.nominate in outcome.candidates
+        seen.append(len(outcome.candidates))
+    assert seen == [2, 4, 6, 7, 7]  # those looked at before are looked at again
+    made.cache.remove_pod(next(iter(made.cache.pods())))
+    made.add("pods", pod("new", 0, "2", made.cache.table.names[0]))
+    _, _, outcome = preempt(made, pod("p", 10, "2"))
+    assert len(outcome.candidates) == 7
+
+
+def test_pieces_follow_until_a_candidate_breaks_no_budget() -> None:
+    made = crowd(9, more=1)
+    evaluator_of(made, 2)
+    _, result, outcome = preempt(made, pod("p", 10, "2"))
+    assert result.nominate == "n8"
+    assert outcome.chosen.num_pdb_violations == 0
+    made = crowd(9)
+    evaluator_of(made, 2)
+    _, result, outcome = preempt(made, pod("p", 10, "2"))
+    assert len(outcome.candidates) == 9
+    assert outcome.chosen.num_pdb_violations == 1
+
+
+def test_piece_by_piece_no_node_is_left_out_of_the_words() -> None:
+    made = crowd(5, priority=20)
+    evaluator_of(made, 2)
+    search, result, outcome = preempt(made, pod("p", 10, "2"))
+    assert result.nominate == ""
+    assert len(outcome.rejected) == 5
+    assert search.diagnosis.message().endswith(
+        "preemption: 0/5 nodes are available: 5 No preemption victims found for incoming pod."
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_runs_of_equal_victims_come_to_the_same_as_one_by_one(seed: int) -> None:
+    rng = random.Random(seed)
+    made = cluster(*[("pdbs", budget("b", WEB, rng.randrange(3)))] * rng.randrange(2))
+    for i in range(5):
+        made.add("nodes", node(f"n{i}", cpu="4"))
+        for k in range(rng.randrange(1, 12)):
+            start = f"2026-01-01T00:00:{rng.randrange(3):02}Z"
+            cpu, labels = rng.choice(["300m", "100m"]), rng.choice([WEB, None])
+            made.add("pods", pod(f"v{i}-{k}", rng.choice([0, 0, 5]), cpu, f"n{i}", start=start, labels=labels))
+        if rng.random() < 0.3:
+            promised = PodInfo(msgspec.convert(pod(f"promised{i}", 10, "500m"), Pod))
+            made.nominator.add(PlacedPod(promised, f"n{i}"))
+    wanted = pod("p", 10, f"{rng.randrange(20, 45)}00m")
+
+    def found() -> Any:
+        search = Search(made.profiles["default-scheduler"], PodInfo(msgspec.convert(wanted, Pod)), made.nominator)
+        search.run()
+        if len(search.rows):
+            return None
+        _, outcome = search.preempt()
+        by_node = {name: ([v.key for v in c.victims], c.num_pdb_violations) for name, c in outcome.candidates.items()}
+        return by_node, {name: status.reasons for name, status in outcome.rejected.items()}
+
+    with_runs = found()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(NodeResourcesFit, "by_amounts", False)
+        assert found() == with_runs

@@ -53,6 +53,7 @@ class NodeResourcesFit:
     depends = Depends.NODE
     reads = Aspect.RESOURCES | Aspect.ALLOCATABLE
     by_resources = True
+    by_amounts = True
     normalizer = None
 
     def __init__(self, args: Any, handle: Any) -> None:
