@@ -23,8 +23,8 @@ One that is asked every cycle, and has nothing to do with pods that lack somethi
 an attribute of PodInfo, as "volumes". About pods where that is empty it is not asked at PreFilter, Filter, PreScore,
 Score, Reserve and PreBind, as if it had said SKIP.
 
-A filter to which pods on a row matter by what they ask for alone, and which never says yes where it would say no if they
-asked for less, says `by_amounts`: preemption tries how many of several equal victims can stay, not one after another.
+A filter to which pods on a row matter by what they ask for alone, and which never says yes where it would say no if
+they asked for less, says `by_amounts`: preemption tries how many of several equal victims can stay, not one by one.
 
 The law: an answer kept and patched equals an answer computed from nothing.
 """
