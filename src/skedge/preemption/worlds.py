@@ -45,7 +45,7 @@ class Worlds:
         self.freed_pods: Ints = victims.copy()
 
     def reorder(self, first: Bools) -> Ints:
-        """Takes the victims marked here back before the others; returns what `restore` needs."""
+        """Takes the victims marked here back before the others; returns the order, by old places."""
         order: Ints = np.argsort(np.where(self.gone, ~first, 2), axis=0, kind="stable")
         self.places = np.take_along_axis(self.places, order, 0)
         self._classes = np.take_along_axis(self._classes, order, 0)

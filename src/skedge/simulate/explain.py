@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from skedge.framework.status import PluginError, Status
-from skedge.preemption.evaluator import CHANGED_AT_ONCE, Outcome
+from skedge.preemption.evaluator import Outcome
 from skedge.profiles.diagnosis import Diagnosis
 from skedge.profiles.profile import Profile
 from skedge.profiles.search import CycleError, Search
@@ -87,14 +87,15 @@ def _all_nodes(profile: Profile) -> Iterator[None]:
     """Searches that look at every node, whatever share of them the profile would look for."""
     sampler, profile.sampler = profile.sampler, None
     evaluators = [plugin.evaluator for plugin in profile.post_filter if hasattr(plugin, "evaluator")]
+    before = [evaluator.changed_at_once for evaluator in evaluators]
     for evaluator in evaluators:
         evaluator.changed_at_once = profile.table.capacity
     try:
         yield
     finally:
         profile.sampler = sampler
-        for evaluator in evaluators:
-            evaluator.changed_at_once = CHANGED_AT_ONCE
+        for evaluator, at_once in zip(evaluators, before, strict=True):
+            evaluator.changed_at_once = at_once
 
 
 def _pre_enqueue(profile: Profile, pod: PodInfo, found: Explanation) -> None:
