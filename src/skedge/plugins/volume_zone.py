@@ -14,7 +14,7 @@ from skedge.framework.handle import Handle
 from skedge.framework.plugin import UNRESOLVABLE, Depends, NodeNames
 from skedge.framework.state import CycleState
 from skedge.framework.status import SKIP, SUCCESS, Code, Status
-from skedge.plugins.helpers.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_SEPARATOR
+from skedge.plugins.helpers.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_LABELS, ZONE_SEPARATOR
 from skedge.plugins.helpers.settled_claims import SettledClaims
 from skedge.plugins.helpers.volumes import (
     CLAIM,
@@ -38,7 +38,6 @@ REASON: Final = "node(s) had no available volume zone"
 NEITHER_VOLUME_NOR_CLASS: Final = "PersistentVolumeClaim had no pv name and storageClass name"
 NO_VOLUME_NAME: Final = "PersistentVolume had no name"
 
-_KEYS: Final = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 _MODERN: Final = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 _OTHER_ZONE: Final = 1 | UNRESOLVABLE
 _REJECTED: Final = 2 | UNRESOLVABLE
@@ -117,7 +116,7 @@ class VolumeZone:
             if isinstance(found, str):
                 return _REJECTED
         zoned = view.full(0)
-        for key in _KEYS:
+        for key in ZONE_LABELS:
             zoned = zoned | view.by_label(key, _PRESENT[key])
         wrong = view.full(0)
         for key, values in found:
@@ -163,7 +162,7 @@ _SKIPPED: Final[tuple[NodeNames | None, Status]] = (None, SKIP)
 _ABSENT: Final = 0
 _ALLOWED: Final = 1
 _FORBIDDEN: Final = 2
-_PRESENT: Final = {key: Membership((), inside=1, outside=1, absent=0) for key in _KEYS}
+_PRESENT: Final = {key: Membership((), inside=1, outside=1, absent=0) for key in ZONE_LABELS}
 
 
 @lru_cache(maxsize=1024)
@@ -176,7 +175,7 @@ def topologies(volume: PersistentVolume) -> list[Topology]:
     """The zone and region labels of a volume; values that can't be read are passed over."""
     labels = volume.metadata.labels or {}
     found = []
-    for key in _KEYS:
+    for key in ZONE_LABELS:
         if key in labels:
             values = [text.strip() for text in labels[key].split(ZONE_SEPARATOR)]
             if all(values):

@@ -18,7 +18,7 @@ ZONE: Final = "topology.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"
 BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
-ZONE_LABELS: Final = frozenset((ZONE, REGION, BETA_ZONE, BETA_REGION))
+ZONE_LABELS: Final = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 ZONE_SEPARATOR: Final = "__"
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 """Annotation of a CSINode: the in-tree plugins that its node leaves to CSI drivers, separated by commas."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from skedge.api.core import Volume
@@ -35,6 +36,15 @@ class CsiVolume(NamedTuple):
     plugin: str = ""
 
 
+def distinct(volumes: Iterable[CsiVolume | None]) -> list[CsiVolume]:
+    """Each volume once; of one that is there with and without a plugin, the one that counts everywhere."""
+    found: dict[Key, CsiVolume] = {}
+    for each in volumes:
+        if each is not None and (each.key not in found or not each.plugin):
+            found[each.key] = each
+    return [*found.values()]
+
+
 class ClaimMissing(Exception):
     """A claim of a pod that is to be placed does not exist; the text says which."""
 
@@ -53,18 +63,16 @@ class CsiVolumes:
         With `sources` (a pod that has a node) a missing claim does not count; without, it raises ClaimMissing. Raises
         PluginError where the reference has no answer.
         """
-        found: dict[Key, CsiVolume] = {}
+        found = []
         for volume in pod.volumes:
             name = claim_name(pod, volume)
             if name is None:
-                csi = _inline(volume)
+                found.append(_inline(volume))
             elif name:
-                csi = self._behind_claim(pod, volume, name, sources)
+                found.append(self._behind_claim(pod, volume, name, sources))
             else:
                 raise PluginError(NO_CLAIM_NAME)
-            if csi is not None and (csi.key not in found or not csi.plugin):
-                found[csi.key] = csi
-        return [*found.values()]
+        return distinct(found)
 
     def _behind_claim(self, pod: AnyPod, volume: Volume, name: str, sources: set[Source] | None) -> CsiVolume | None:
         claim: PersistentVolumeClaim | None = self._claims.get(name, pod.namespace)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from skedge.api.storage import PersistentVolume, PersistentVolumeClaim
 from skedge.framework.handle import Handle
 from skedge.plugins.helpers.csi_translation import ZONE_LABELS
-from skedge.plugins.helpers.csi_volumes import CsiVolume, csi_volume
+from skedge.plugins.helpers.csi_volumes import CsiVolume, csi_volume, distinct
 from skedge.plugins.helpers.volumes import LOST, READ_WRITE_ONCE_POD, is_bound
 from skedge.snapshot.pods import PodInfo
 from skedge.stores.assume import AssumeCache
@@ -21,7 +21,7 @@ class Settled(NamedTuple):
     """What a pod's volumes come to, all of which are settled claims."""
 
     claims: tuple[PersistentVolumeClaim, ...]
-    csi: tuple[CsiVolume, ...]
+    csi: list[CsiVolume]
     """Those of their volumes that limits may count."""
     anywhere: bool
     """Whether no volume has a node affinity."""
@@ -49,21 +49,19 @@ class SettledClaims:
         self._pod = None
 
     def _find(self, pod: PodInfo) -> Settled | None:
-        claims, csi, anywhere = [], {}, True
+        claims, csi, anywhere = [], [], True
         for each in pod.volumes:
             source = each.persistent_volume_claim
             claim = None if source is None else self.claims.stored(source.claim_name, pod.namespace)
             if claim is None or not _is_ordinary(claim):
                 return None
             volume = self.volumes.stored(claim.spec.volume_name)
-            if volume is None or not ZONE_LABELS.isdisjoint(volume.metadata.labels or ()):
+            if volume is None or not (volume.metadata.labels or {}).keys().isdisjoint(ZONE_LABELS):
                 return None
             claims.append(claim)
             anywhere = anywhere and volume.spec.node_affinity is None
-            counted = csi_volume(volume)
-            if counted is not None and (counted.key not in csi or not counted.plugin):
-                csi[counted.key] = counted
-        return Settled(tuple(claims), tuple(csi.values()), anywhere)
+            csi.append(csi_volume(volume))
+        return Settled(tuple(claims), distinct(csi), anywhere)
 
 
 def _is_ordinary(claim: PersistentVolumeClaim) -> bool:
