@@ -65,11 +65,12 @@ class DryRun:
     # --- the two steps ------------------------------------------------------------------------------------------------
 
     def _remove_all(self) -> None:
-        alive = self._worlds.alive
+        worlds, alive = self._worlds, self._worlds.alive
         crowded = np.flatnonzero(self._is_crowded)
         if len(crowded):
             alive[crowded] &= self._test(crowded, added=True)
         alive &= self._test(np.arange(len(alive)))
+        worlds.gone &= alive  # of the others nobody is counted
 
     def _test(self, lines: Ints, added: bool = False) -> Bools:
         """Runs all filters on worlds without any victim; the codes are kept for words about those that do not fit."""

@@ -31,7 +31,6 @@ NOT_HELPFUL: Final = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "Preemption is 
 CHANGED_AT_ONCE: Final = 500
 """So many nodes whose pods changed since the last preemption are looked at in one go: with the pods of thousands the
 loop would stand still for too long. Upstream looks at a tenth of the nodes, whatever happened."""
-NO_ROWS: Final = np.zeros(0, np.int64)
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 BY_SCHEDULER: Final = "PreemptionByScheduler"
 
@@ -161,7 +160,7 @@ class Evaluator:
         """Looks at all nodes; where the pods of too many have changed, at those that have not and at some others, until
         one candidate breaks no budget."""
         runs: list[DryRun] = []
-        rows, rest = potential, NO_ROWS
+        rows, rest = potential, potential[:0]
         changed = self._ranks.changed(potential)
         if np.count_nonzero(changed) > self.changed_at_once:
             rest = potential[changed]

@@ -102,7 +102,7 @@ class Worlds:
             else:
                 self.gone[:, lines] &= others
 
-    def pods_gone(self, line: int, but: range = range(0)) -> list[PlacedPod]:
+    def pods_gone(self, line: int, but: range) -> list[PlacedPod]:
         """The victims of a line, but those at these places of the order."""
         pods = self.ranks.pods[int(self.rows[line])]
         places = self.places[:, line]

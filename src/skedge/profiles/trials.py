@@ -50,7 +50,9 @@ class Trials:
     @property
     def only_amounts(self) -> bool:
         """Whether pods on a row matter by what they ask for alone, the less the better, and to one plugin."""
-        return len(self._moving) == 1 and getattr(self._moving[0], "by_amounts", False)
+        if len(self._moving) != 1 or self._search.table.wide:  # sums of wide amounts may wrap
+            return False
+        return getattr(self._moving[0], "by_amounts", False)
 
     def codes(self, view: DeltaView) -> Sequence[Codes]:
         """Every filter's codes, in Filter order."""

@@ -16,6 +16,7 @@ from skedge.plugins.noderesources.fit import NodeResourcesFit
 from skedge.preemption.choice import Candidate
 from skedge.preemption.evaluator import Evaluator, Outcome, restrict
 from skedge.profiles.search import Search
+from skedge.profiles.trials import Trials
 from skedge.snapshot.pods import PlacedPod, PodInfo
 from skedge.testing.cases import Cluster
 
@@ -345,3 +346,11 @@ def test_runs_of_equal_victims_come_to_the_same_as_one_by_one(seed: int) -> None
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(NodeResourcesFit, "by_amounts", False)
         assert found() == with_runs
+
+
+def test_amounts_that_may_wrap_are_tried_one_by_one() -> None:
+    for cpu, expected in (("500m", True), (str(1 << 52), False)):
+        made = cluster(("nodes", node("n")), ("pods", pod("there", 0, "2", "n")), ("pods", pod("wide", 0, cpu, "n")))
+        search = Search(made.profiles["default-scheduler"], PodInfo(msgspec.convert(pod("p", 10, "2"), Pod)))
+        search.run()
+        assert Trials(search).only_amounts is expected
